@@ -1,4 +1,4 @@
-"""Kills and stops the example at the places that it passes, and checks the result."""
+"""Kills or stops the example at each numbered place of a conversation, and checks the result."""
 
 import collections
 import concurrent.futures
@@ -21,15 +21,15 @@ import urllib.request
 CALLS = ["look", "order", "pay", "scan", "last"]
 # The calls with an effect.
 EFFECTS = ["order", "pay", "last"]
-# The calls of the script that can be looked up and repeated.
+# The calls of the script `Reserve it.`: one can be looked up, and one may be repeated.
 SETTLED = ["reserve", "confirm"]
 AT_EFFECTS = ("before the effect", "after the effect")
-# The person who decides: an approver of the tenant of the runs.
+# The decider, from the tenant of the runs.
 GRACE = {"x-principal": "grace", "x-tenant": "acme"}
 ANSWER = "All is done."
-# Where a process is stopped while another one takes over.
+# The places at which a process is stopped while another process takes over.
 STOPS = ["before the read", "after the read", "before the effect", "after the effect", "after the model", "after a write"]
-# The number of lanes that run at the same time, each with a separate server.
+# The number of threads that check at the same time, each with a separate server.
 LANES = 3
 
 
@@ -179,7 +179,7 @@ class Endpoint:
 
 
 class Proxy:
-    """Where the server finds the endpoint, so that another process can take its place."""
+    """Forwards the server's connections to the current process, so that another process can replace it."""
 
     def __init__(self, target):
         self.target, self.inward, self.outward = target, [], []
@@ -208,7 +208,7 @@ class Proxy:
                 sink.sendall(data)
 
     def switch(self, target):
-        # The earlier process is not notified: it keeps its connections until the end.
+        # The earlier process keeps its connections until the end.
         self.target = target
         for inward in self.inward:
             with contextlib.suppress(OSError):
@@ -270,7 +270,7 @@ def converse(restate, endpoint, key, kill=None, message="Order what is missing."
             endpoint.stop()
             endpoint.start(**settings)
         if output := restate.output(key):
-            # A slow machine renews a lease, so it has a write more or less than the counted run.
+            # On a slow machine a lease is renewed, so there is a write more or less than in the counted run.
             assert killed or kill is None or len(endpoint.crossings()) < kill, "it was to be killed"
             assert output[0] == 200, output
             return json.loads(output[1]), place
@@ -322,14 +322,14 @@ class Lane:
 
 
 def killed(lane, kill, _):
-    """Kills the process at one place. Returns how many calls have an unknown outcome."""
+    """Kills the process at one place. Returns the number of calls with an unknown outcome."""
     key = f"kill-{kill}"
     one, place = lane.converse(key, kill)
     return checked(one, key, place)
 
 
 def checked(one, key, place):
-    """Checks the records and effects of a conversation. Returns how many calls have an unknown outcome."""
+    """Checks the records and effects of a conversation. Returns the number of calls with an unknown outcome."""
     records, effects = one.records(), one.effects()
     said = outcomes(records)
     assert [call for call, _ in said] == CALLS, (key, place, said)
@@ -388,7 +388,7 @@ def stopped(lane, stop, _):
     """Stops the process at one place, lets another one take over, and continues it."""
     key = f"stop-{stop}"
     after, passed = overtaken(lane, key, stop, "Order what is missing.", Person(lane.restate, key))
-    # Renewals of leases are writes too, so the place with this number can be another one.
+    # Renewals of leases are writes, too, so the number can belong to another place.
     return checked(after, key, passed[-1])
 
 
@@ -458,7 +458,8 @@ def server_ends(lane, case, stop):
     elif stop is None:
         checked(one, key, None)
     else:
-        # The process lives on, so it may report the end of the call; or its call was dropped with the connection.
+        # The process still runs, so it may report the end of the call. Otherwise the call was dropped with the
+        # connection.
         said, effects = dict(outcomes(one.records())), one.effects()
         assert list(said) == CALLS and said.pop("order") in ("ok", "outcome_unknown"), (key, said)
         assert set(said.values()) == {"ok"} and effects == collections.Counter(EFFECTS), (key, said, effects)

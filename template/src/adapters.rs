@@ -1,4 +1,4 @@
-//! The adapter behind the tools: here a text file, in your project a database or a service.
+//! The adapter that the tools use. Here it is a text file; in your project it may be a database or a service.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ pub struct FileShelf {
 }
 
 impl FileShelf {
-    /// A shelf in this folder, which is created if it does not exist.
+    /// Opens the shelf in a folder, which is created if it does not exist.
     ///
     /// # Errors
     /// The folder cannot be created.

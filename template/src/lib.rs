@@ -1,4 +1,4 @@
-//! The tools of this project, and the adapters behind them.
+//! The tools of this project, and the adapters that they use.
 
 pub mod adapters;
 pub mod shelf;

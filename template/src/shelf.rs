@@ -7,17 +7,17 @@ use tool_runtime::{ToolError, capability, tool};
 /// Reads the shelf.
 #[capability(effect = read_only)]
 pub trait ShelfReader {
-    /// All books, oldest first.
+    /// Returns all books, oldest first.
     ///
     /// # Errors
     /// The shelf cannot be read.
     fn books(&self) -> std::io::Result<Vec<Book>>;
 }
 
-/// Changes the shelf. A separate trait, because a `read_only` tool may not borrow it.
+/// Changes the shelf. It is a separate trait because a `read_only` tool may not borrow it.
 #[capability(effect = state_change)]
 pub trait ShelfWriter {
-    /// Adds a book; nothing changes if a book with this key is there.
+    /// Adds a book, unless the shelf has a book with this key.
     ///
     /// # Errors
     /// The shelf cannot be written.

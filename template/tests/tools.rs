@@ -1,4 +1,4 @@
-//! The tools as a model sees them: through the gate, on adapters made for the test.
+//! Tests of the tools through the gate, with an adapter for tests.
 
 use std::sync::{Arc, Mutex};
 

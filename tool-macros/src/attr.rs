@@ -1,6 +1,6 @@
-//! The keys of `#[tool(..)]`, with the tokens to blame for each.
+//! The keys of `#[tool(..)]`, each with the tokens at which its errors are reported.
 //!
-//! Nothing here returns a `Result`: a key that is unknown, malformed or repeated is reported and left out.
+//! No parser here returns a `Result`. A key that is unknown, malformed or repeated is reported and left out.
 
 mod argument;
 mod capability;
@@ -85,13 +85,13 @@ pub(crate) enum NoSchemaMode {
     ApproveEach,
 }
 
-/// `path`, or `path(first, *second)` for a hook that takes some of the arguments.
+/// The value of `validate` and `precondition`: `path`, or `path(first, *second)` to pass only these arguments.
 pub(crate) struct Hook {
     pub(crate) path: Path,
     pub(crate) arguments: Option<Vec<HookArgument>>,
 }
 
-/// An argument of a hook: a reference, or with `*` the value behind it.
+/// An argument of a hook, passed by reference, or by value with `*`.
 pub(crate) struct HookArgument {
     pub(crate) star: Option<Token![*]>,
     pub(crate) name: Ident,
@@ -226,7 +226,7 @@ pub(crate) fn tool(tokens: TokenStream, errors: &mut Errors) -> ToolAttr {
     attr
 }
 
-/// Reads `#[tool]` on an `impl` block: the path of the runtime, and nothing else.
+/// Reads `#[tool]` on an `impl` block. Its only key is `crate`, the path of the runtime.
 pub(crate) fn methods(tokens: TokenStream, errors: &mut Errors) -> Key<Path> {
     let mut path = Key::default();
     for piece in &pieces(tokens, &KEYS, errors) {
@@ -240,7 +240,7 @@ pub(crate) fn methods(tokens: TokenStream, errors: &mut Errors) -> Key<Path> {
     path
 }
 
-/// Returns the alternative to a key that other libraries have.
+/// Returns the advice for a key of another library.
 fn habit(key: &str) -> Option<&'static str> {
     Some(match key {
         "description" | "desc" | "doc" => "the doc comment of the item is the description",
@@ -270,7 +270,7 @@ fn paths(piece: &Piece, errors: &mut Errors) -> Option<Vec<LitStr>> {
 
 const PATHS: &str = "a list of paths into the output, for example `[\"id\", \"owner.name\"]`, or `[]` to show nothing";
 
-/// `effect = read_only`
+/// Reads a piece such as `effect = read_only`.
 pub(crate) fn effect(piece: &Piece, errors: &mut Errors) -> Option<Reach> {
     piece.choice(
         "effect",
@@ -283,7 +283,7 @@ pub(crate) fn effect(piece: &Piece, errors: &mut Errors) -> Option<Reach> {
     )
 }
 
-/// Reports an effect that was written without its key. Returns whether the piece is one.
+/// Reports an effect that was written without its key, such as `read_only` alone. Returns whether it found one.
 pub(crate) fn effect_without_key(piece: &Piece, effect: &mut Key<Reach>, errors: &mut Errors) -> bool {
     let word = piece.key_text();
     let is_effect = ["read_only", "state_change", "external_side_effect"].contains(&&*word);
@@ -294,7 +294,7 @@ pub(crate) fn effect_without_key(piece: &Piece, effect: &mut Key<Reach>, errors:
     is_effect
 }
 
-/// `crate = path`
+/// Reads `crate = path`.
 pub(crate) fn krate(piece: &Piece, errors: &mut Errors) -> Option<Path> {
     piece.parse_with(Path::parse_mod_style, "the path of `tool_runtime`, for example `my_facade::tool_runtime`", errors)
 }
@@ -360,7 +360,7 @@ fn bytes(piece: &Piece, errors: &mut Errors) -> Option<LitInt> {
     }
 }
 
-/// Reports a key that does not exist, and returns the likely intended one.
+/// Reports a key that does not exist. Returns the known key of which it is probably a misspelling.
 pub(crate) fn unknown_key<'a>(piece: &Piece, owner: &str, known: &[&'a str], errors: &mut Errors) -> Option<&'a str> {
     let key = piece.key_text();
     let meant = nearest(&key, known);
@@ -371,7 +371,7 @@ pub(crate) fn unknown_key<'a>(piece: &Piece, owner: &str, known: &[&'a str], err
     meant
 }
 
-/// Reports a key that is written for the second time.
+/// Reports the second occurrence of a key.
 pub(crate) fn duplicate_key(piece: &Piece, errors: &mut Errors) {
     errors.at(&piece.key, format_args!("`{}` is given twice; keep one", piece.key_text()));
 }

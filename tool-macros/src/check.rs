@@ -1,4 +1,4 @@
-//! The rules of an item: one function per rule, each with a case of its name under `tests/ui`.
+//! The rules for an item. Each rule is one function, and has a test case of the same name under `tests/ui`.
 
 mod argument;
 mod attribute;
@@ -22,10 +22,10 @@ use crate::item::Methods;
 use crate::methods::Called;
 use crate::model::Tool;
 
-/// Reports every mistake that is visible in a tool's tokens. The expansion checks types.
+/// Reports every mistake that is visible in a tool's tokens. Generated code lets the compiler check types.
 ///
 /// # Errors
-/// Returns the tool unchanged if there is a mistake, found here or while its tokens were read.
+/// Returns the tool unchanged if there is a mistake, including those reported earlier, while its tokens were parsed.
 pub(crate) fn check(tool: Tool, errors: &mut Errors) -> Result<Checked, Box<Tool>> {
     rules(&tool, errors);
     if errors.is_empty() { Checked::new(tool) } else { Err(Box::new(tool)) }
@@ -100,7 +100,7 @@ fn rules(tool: &Tool, errors: &mut Errors) {
     argument::same_wire_name(tool, errors);
 }
 
-/// Reports every mistake of a capability trait, and returns whether tools can still borrow it.
+/// Reports every mistake of a capability trait. Returns whether tools can still borrow it.
 pub(crate) fn check_capability(attr: &CapabilityAttr, item: &ItemTrait, errors: &mut Errors) -> bool {
     capability::capability_without_effect(attr, errors);
     capability::empty_kind(attr, errors);
@@ -111,7 +111,7 @@ pub(crate) fn check_capability(attr: &CapabilityAttr, item: &ItemTrait, errors: 
     capability::can_be_borrowed(item)
 }
 
-/// Reports every mistake of the `impl` block of a struct tool, and returns the methods that the runtime calls.
+/// Reports every mistake of the `impl` block of a struct tool. Returns the methods that the runtime calls.
 pub(crate) fn check_methods(block: &Methods, errors: &mut Errors) -> Option<Called> {
     methods::impl_of_a_trait(block, errors);
     methods::generic_impl(block, errors);

@@ -1,4 +1,4 @@
-//! [`Checked`]: a tool without mistakes, which expansion reads without refusing anything.
+//! [`Checked`]: a tool without mistakes, which can always be expanded.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::model::{self, Callable, Parameter, Tool};
 use crate::names::plain;
 use crate::sentence;
 
-/// One tool, as expansion writes it.
+/// One tool, with the facts that its expansion needs.
 pub(crate) struct Checked {
     pub(crate) krate: Option<Path>,
     pub(crate) ident: Ident,
     pub(crate) vis: Visibility,
     pub(crate) name: LitStr,
     pub(crate) title: Option<LitStr>,
-    /// The sentences, with the names of arguments on the wire.
+    /// The sentences, in which arguments have their wire names.
     pub(crate) summary: Vec<String>,
     pub(crate) docs: Docs,
     pub(crate) effect: Reach,
@@ -36,20 +36,20 @@ pub(crate) struct Checked {
     pub(crate) schema: Schema,
     pub(crate) validate: Option<Hook>,
     pub(crate) arguments: Vec<Argument>,
-    /// `#[serde(..)]` of the item, for the derives.
+    /// `#[serde(..)]` of the item, to be copied to the generated struct with the derives.
     pub(crate) derived: Vec<Attribute>,
     pub(crate) form: Form,
 }
 
-/// The effect that the tool has once.
+/// The keys `once`, `once_scope` and `once_for`.
 pub(crate) struct Once {
-    /// The key, with the names of arguments on the wire.
+    /// The key, in which arguments have their wire names.
     pub(crate) key: String,
     pub(crate) scope: Scope,
     pub(crate) keep: Option<Duration>,
 }
 
-/// Where the tool finishes.
+/// The process that finishes the tool.
 pub(crate) enum Execution {
     Server,
     Client {
@@ -77,15 +77,15 @@ pub(crate) struct Argument {
     pub(crate) evidence: Option<LitStr>,
     pub(crate) is_sensitive: bool,
     pub(crate) is_nested_option: bool,
-    /// Doc comments, `#[serde(..)]` and `#[schemars(..)]`, for the derives.
+    /// Doc comments, `#[serde(..)]` and `#[schemars(..)]`, to be copied to the generated struct with the derives.
     pub(crate) derived: Vec<Attribute>,
 }
 
-/// The value of an argument that was left out.
+/// The default of an argument.
 pub(crate) enum ArgumentDefault {
     /// `#[arg(default = EXPR)]`
     Expr(Box<Expr>),
-    /// Written in `#[serde(..)]`, which the derives read.
+    /// A default in `#[serde(..)]`, which the derives read.
     Serde,
 }
 
@@ -108,7 +108,7 @@ pub(crate) struct Function {
     pub(crate) precondition: Option<Hook>,
 }
 
-/// A value that the function is called with.
+/// A value that generated code passes to the function.
 pub(crate) enum Passed {
     /// An argument of this name.
     Argument(Ident),
@@ -117,10 +117,10 @@ pub(crate) enum Passed {
 }
 
 impl Checked {
-    /// Lowers a tool that broke no rule.
+    /// Creates it from a tool that broke no rule.
     ///
     /// # Errors
-    /// Returns the tool if something is missing. A rule has reported it.
+    /// Returns the tool if a required part is missing, which a rule has reported.
     pub(crate) fn new(mut tool: Tool) -> Result<Self, Box<Tool>> {
         let required = (tool.attr.name.value(), tool.attr.effect.value(), tool.attr.redact.value());
         let (Some(name), Some(effect), Some(redact)) = required else { return Err(Box::new(tool)) };

@@ -11,7 +11,7 @@ pub(crate) struct Docs {
 
 enum Part {
     Text(String),
-    /// `#[doc = include_str!(..)]`: known to the compiler only.
+    /// `#[doc = include_str!(..)]`, whose text only the compiler knows.
     Macro(TokenStream),
 }
 

@@ -6,8 +6,8 @@ use std::thread;
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 
-/// The mistakes of one item. [`into_tokens`](Self::into_tokens) must be called before the value is dropped. Otherwise
-/// `drop` panics, because a lost mistake is a bug of the macro.
+/// The mistakes of one item. Call [`into_tokens`](Self::into_tokens) before the value is dropped. Otherwise `drop`
+/// panics, because a lost mistake is a bug in the macro.
 pub(crate) struct Errors {
     collected: Option<syn::Error>,
 }
@@ -31,7 +31,7 @@ impl Errors {
         self.push(syn::Error::new(span, message));
     }
 
-    /// Reports that an attribute lacks something: under its contents, or under the whole attribute if it is empty.
+    /// Reports a missing key under the contents of an attribute, or under the whole attribute if it is empty.
     pub(crate) fn missing(&mut self, contents: &TokenStream, message: impl Display) {
         if contents.is_empty() {
             self.span(Span::call_site(), message);
@@ -47,7 +47,7 @@ impl Errors {
         }
     }
 
-    /// Returns the mistakes as `compile_error!`s; no tokens if there are none.
+    /// Returns one `compile_error!` for each mistake; no tokens if there are none.
     pub(crate) fn into_tokens(mut self) -> TokenStream {
         self.collected.take().map(|errors| errors.to_compile_error()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! From the checked tool to tokens: the item as written, one hidden block, then the mistakes.
+//! Turns a checked tool into tokens: the item as written, one hidden block, then the mistakes.
 
 mod arguments;
 mod assertions;
@@ -28,7 +28,7 @@ use crate::model::Tool;
 pub(crate) use capability::capability;
 pub(crate) use runtime::module;
 
-/// `#[tool]`. `is_method` returns whether the item is in an `impl` block.
+/// Expands `#[tool]`. `is_method` returns whether the item is in an `impl` block.
 pub(crate) fn tool(attr: TokenStream, item: TokenStream, is_method: &dyn Fn() -> bool) -> TokenStream {
     let mut errors = Errors::new();
     let tokens = match syn::parse2::<Item>(item.clone()) {
@@ -64,7 +64,7 @@ fn checked(tool: Tool, errors: &mut Errors) -> TokenStream {
     }
 }
 
-/// The whole expansion of a tool without mistakes.
+/// Returns the expansion of a tool without mistakes.
 fn whole(tool: &Checked) -> TokenStream {
     let private = private(tool.krate.as_ref());
     let (item, form) = match &tool.form {

@@ -1,5 +1,5 @@
-//! The item below `#[tool]`: its attributes, visibility and signature. A function's body stays tokens, so that an
-//! author who is still typing it reads the compiler's errors and none of ours.
+//! The item below `#[tool]`: its attributes, visibility and signature. The body of a function is not parsed, so that an
+//! author who is still typing it sees only the compiler's errors.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -7,12 +7,12 @@ use syn::parse::discouraged::Speculative;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{Attribute, Fields, Generics, ItemStruct, Path, Signature, Token, Type, Visibility};
 
-/// The item below `#[tool]`, which may be of the wrong kind.
+/// The item below `#[tool]`. It may be of a kind that cannot be a tool.
 pub(crate) enum Item {
     Function(Function),
     Struct(ItemStruct),
     Methods(Methods),
-    /// Kept unchanged; the text, reported at the tokens, says what to write instead.
+    /// An item of a wrong kind, which is emitted unchanged. `blame` holds the tokens for the error message.
     Other {
         blame: TokenStream,
         message: &'static str,
@@ -22,7 +22,7 @@ pub(crate) enum Item {
 /// The `impl` block of a struct tool.
 pub(crate) struct Methods {
     pub(crate) generics: Generics,
-    /// The trait in front of `for`, which should not be there.
+    /// The trait in front of `for`, which a rule refuses.
     pub(crate) of_trait: Option<Path>,
     pub(crate) ty: Type,
     /// The signatures of its functions, with their attributes.
@@ -48,7 +48,7 @@ impl Parse for Methods {
     }
 }
 
-/// The signatures in an `impl` block. Bodies and all other items stay unread.
+/// Returns the signatures in an `impl` block. Bodies and all other items are skipped.
 fn signatures(content: ParseStream<'_>) -> syn::Result<Vec<(Vec<Attribute>, Signature)>> {
     let mut found = Vec::new();
     while !content.is_empty() {
@@ -74,7 +74,7 @@ fn signatures(content: ParseStream<'_>) -> syn::Result<Vec<(Vec<Attribute>, Sign
     Ok(found)
 }
 
-/// A function with an unread body.
+/// A function whose body is not parsed.
 pub(crate) struct Function {
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) vis: Visibility,
@@ -130,7 +130,7 @@ pub(crate) fn without_helpers(item: TokenStream) -> TokenStream {
 
 const HELPERS: [&str; 3] = ["arg", "serde", "schemars"];
 
-/// A group without helpers. Parameters have no doc comments either, outside of a tool.
+/// Removes the helper attributes in a group, and the doc comments of parameters, which the compiler would refuse.
 fn stripped(group: &Group, inside: &dyn Fn(&Group) -> Group) -> Group {
     let in_parameters = group.delimiter() == Delimiter::Parenthesis;
     let helpers: &[&str] = if in_parameters { &["arg", "serde", "schemars", "doc"] } else { &HELPERS };

@@ -1,7 +1,8 @@
 //! The attribute macros of `tool-runtime`: `#[tool]` and `#[capability]`. Their documentation is on the re-exports.
 //!
-//! Tokens become data (`attr`, `item`, `model`), rules turn the data into a tool without mistakes (`check`, `checked`),
-//! and expansion turns that into tokens (`expand`). The author's item is always emitted, even with mistakes.
+//! `attr`, `item` and `model` parse tokens into data. `check` applies the rules, which report mistakes, and `checked`
+//! holds a tool without mistakes. `expand` turns it into tokens. The author's item is always emitted, even with
+//! mistakes.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::indexing_slicing)]
 #![allow(clippy::large_enum_variant, reason = "one value of each lives for one expansion")]
@@ -28,14 +29,14 @@ pub fn tool(attr: TokenStream, item: TokenStream) -> TokenStream {
     expand::tool(attr.into(), item.into(), &surroundings::are_methods).into()
 }
 
-/// Makes the attributes of a struct tool known to the compiler, and writes nothing. Not public API.
+/// Declares the helper attributes of a struct tool, and generates nothing. Not public API.
 #[doc(hidden)]
 #[proc_macro_derive(Attributes, attributes(arg, serde, schemars, validate, garde))]
 pub fn attributes(_: TokenStream) -> TokenStream {
     TokenStream::new()
 }
 
-/// Declares the module of `tool-runtime` that expansions name. Not public API.
+/// Declares the module of `tool-runtime` that generated code names. Not public API.
 #[doc(hidden)]
 #[proc_macro]
 pub fn __private_module(_: TokenStream) -> TokenStream {

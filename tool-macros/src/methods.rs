@@ -1,17 +1,17 @@
-//! [`Method`]: one method of a struct tool, its parameters classified.
+//! [`Method`]: a method of a struct tool, with its parameters classified.
 
 use syn::{FnArg, Receiver, ReceiverKind, ReturnType, Signature, Type, TypeReference};
 
 use crate::model::peel;
 
-/// The methods that the runtime calls, without mistakes.
+/// The methods that the runtime calls. They have passed the rules.
 pub(crate) struct Called {
     pub(crate) run: Method,
     pub(crate) reconcile: Option<Method>,
     pub(crate) precondition: Option<Method>,
 }
 
-/// One of these methods.
+/// A method that the runtime calls.
 pub(crate) struct Method {
     pub(crate) sig: Signature,
     /// The parameters after `self`, in the author's order.
@@ -19,7 +19,7 @@ pub(crate) struct Method {
     pub(crate) output: Type,
 }
 
-/// A value that the method is called with.
+/// A value that generated code passes to the method.
 pub(crate) enum Passed {
     /// The context of the call: `&Call<Self>` or `&ToolContext`.
     Call,
@@ -28,13 +28,13 @@ pub(crate) enum Passed {
 }
 
 impl Method {
-    /// Returns `None` if the signature breaks a rule, which reports it.
+    /// Creates it from a signature. `None` if the signature breaks a rule; the rule reports the mistake.
     pub(crate) fn new(sig: &Signature) -> Option<Self> {
         Self::with(sig, passed)
     }
 
-    /// As [`new`](Self::new), for `precondition`. Its call does not begin, so its context is borrowed like a capability
-    /// that only reads.
+    /// Like [`new`](Self::new), for `precondition`. It runs before the call begins, so its context is borrowed like a
+    /// `read_only` capability.
     pub(crate) fn reading(sig: &Signature) -> Option<Self> {
         Self::with(sig, |reference| Passed::Injected(Box::new(peel(&reference.elem).clone())))
     }
@@ -59,7 +59,7 @@ impl Method {
     }
 }
 
-/// The reference that a parameter is.
+/// Returns the type of a parameter if it is a reference.
 pub(crate) fn borrowed(ty: &Type) -> Option<&TypeReference> {
     match peel(ty) {
         Type::Reference(reference) => Some(reference),
@@ -67,7 +67,8 @@ pub(crate) fn borrowed(ty: &Type) -> Option<&TypeReference> {
     }
 }
 
-/// The context has two names. Behind any other name it is bound like a capability, and the value is the same.
+/// Classifies a borrowed parameter. The context is recognised by its two names. With another name, such as an alias, it
+/// is injected like a capability, with the same value.
 pub(crate) fn passed(reference: &TypeReference) -> Passed {
     let target = peel(&reference.elem);
     match target {

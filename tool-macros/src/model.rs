@@ -140,7 +140,7 @@ fn parameter(
 ) -> Parameter {
     let FnArg::Typed(typed) = input else { return Parameter::Unusable(input.clone()) };
     let attr = attr::argument(&typed.attrs, true, errors);
-    // `#[cfg]` is removed too: a rule refuses it, and a missing parameter would cause a second error in the body.
+    // `#[cfg]` is removed, too. A rule refuses it, and a missing parameter would cause a second error in the body.
     typed.attrs.clone_from(&attr.kept);
     if let Type::Reference(reference) = peel(&typed.ty) {
         let target = peel(&reference.elem).clone();
@@ -180,7 +180,7 @@ impl Argument {
     }
 }
 
-/// The type without the parentheses and the invisible groups around it.
+/// Returns a type without the parentheses and the invisible groups around it.
 pub(crate) fn peel(mut ty: &Type) -> &Type {
     loop {
         ty = match ty {
@@ -191,7 +191,7 @@ pub(crate) fn peel(mut ty: &Type) -> &Type {
     }
 }
 
-/// Returns where to point when an output is wrong: the first type argument if there is one, or the whole type.
+/// Returns the span for errors about an output: its first type argument if there is one, or the whole type.
 pub(crate) fn output_span(output: &Type) -> Span {
     let shown = last_segment(output).and_then(|(_, mut types)| types.next());
     shown.unwrap_or(output).span()
@@ -199,9 +199,9 @@ pub(crate) fn output_span(output: &Type) -> Span {
 
 /// Returns whether a type is spelled `Option<Option<..>>`: a field that distinguishes `null` from absence.
 ///
-/// serde decides by an attribute of the field whether it may be absent, and attributes are written before types are
-/// known, so only the spelling is available. It selects `nullable`, whose signature checks the type. Behind an alias,
-/// `null` and absence both read as `None`, as in every other `Option`.
+/// serde needs an attribute on a field that may be absent. The macro writes it before types are known, so it can only
+/// look at the spelling. The attribute selects `nullable`, whose signature checks the type. With a type alias, `null`
+/// and absence both become `None`, as for every other `Option`.
 pub(crate) fn is_nested_option(ty: &Type) -> bool {
     let inner = |ty| match last_segment(ty)? {
         (name, mut types) if name == "Option" => types.next(),
@@ -210,7 +210,7 @@ pub(crate) fn is_nested_option(ty: &Type) -> bool {
     inner(ty).and_then(inner).is_some()
 }
 
-/// The last segment of a path and the types between its brackets.
+/// Returns the last segment of a path and its type arguments.
 fn last_segment(ty: &Type) -> Option<(&Ident, impl Iterator<Item = &Type>)> {
     let Type::Path(path) = peel(ty) else { return None };
     let segment = path.path.segments.last()?;

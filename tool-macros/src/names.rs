@@ -1,9 +1,9 @@
-//! Names as text: serde's names for fields, suggestions for tools, and the intended word behind a typo.
+//! Functions on names: serde's renaming of fields, suggested names of tools, and the nearest word to a typo.
 
 use proc_macro2::Ident;
 use syn::ext::IdentExt;
 
-/// serde's `rename_all`, for fields that Rust spells in snake case.
+/// A case of serde's `rename_all`, for fields in snake case.
 #[derive(Clone, Copy)]
 pub(crate) enum RenameRule {
     Lower,
@@ -65,12 +65,12 @@ fn pascal(field: &str) -> String {
     out
 }
 
-/// The name without `r#`.
+/// Returns the name without `r#`.
 pub(crate) fn plain(ident: &Ident) -> String {
     ident.unraw().to_string()
 }
 
-/// Returns `update_task` for `UpdateTask`: the suggested tool part of a name.
+/// Returns the suggested tool part of a name: `update_task` for `UpdateTask`.
 pub(crate) fn snake(ident: &Ident) -> String {
     let mut out = String::new();
     for letter in plain(ident).chars() {
@@ -92,7 +92,7 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein's distance, over bytes.
+/// Returns the Levenshtein distance in bytes.
 fn distance(left: &str, right: &str) -> usize {
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (line, from) in left.bytes().enumerate() {
@@ -111,7 +111,7 @@ fn distance(left: &str, right: &str) -> usize {
     row.last().copied().unwrap_or_default()
 }
 
-/// "`a`, `b` or `c`"
+/// Joins words with commas and "or": "`a`, `b` or `c`".
 pub(crate) fn one_of(words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     match quoted.split_last() {

@@ -5,9 +5,9 @@ use std::ops::Range;
 use proc_macro2::Span;
 use syn::LitStr;
 
-/// A part of a sentence, with its place in the text.
+/// A part of a sentence. The ranges are byte positions in the sentence.
 pub(crate) enum Part {
-    /// Text, as it is read.
+    /// Text, with `{{` already replaced by `{`.
     Text(String),
     /// The name of an argument, or `argument.member`.
     Name(String, Range<usize>),
@@ -28,7 +28,7 @@ const UNNAMED: &str = "these braces hold no name; write the name of an argument 
 /// Reads all parts of a sentence. `{{`, `}}`, `[[` and `]]` are characters.
 pub(crate) fn parts(sentence: &str) -> Vec<Part> {
     let (mut parts, mut text, mut at) = (Vec::new(), String::new(), 0);
-    // Where an optional part began, and whether it names an argument.
+    // The position at which an optional part began, and whether it names an argument.
     let mut open: Option<(usize, bool)> = None;
     while let Some(rest) = sentence.get(at..).filter(|rest| !rest.is_empty()) {
         let plain = rest.find(['{', '}', '[', ']']).unwrap_or(rest.len());
@@ -90,7 +90,7 @@ pub(crate) fn parts(sentence: &str) -> Vec<Part> {
     parts
 }
 
-/// The names outside of optional parts: the sentence needs them.
+/// Returns the names outside of optional parts. The sentence is only used if these arguments are present.
 pub(crate) fn needed(sentence: &str) -> impl Iterator<Item = String> {
     let mut is_optional = false;
     parts(sentence).into_iter().filter_map(move |part| match part {
@@ -103,7 +103,7 @@ pub(crate) fn needed(sentence: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// The names in a sentence, each with its place.
+/// Returns the names in a sentence, each with its place.
 pub(crate) fn names(sentence: &str) -> impl Iterator<Item = (String, Range<usize>)> {
     parts(sentence).into_iter().filter_map(|part| match part {
         Part::Name(name, place) => Some((name, place)),
@@ -121,7 +121,7 @@ pub(crate) fn renamed<'n>(sentence: &str, mut rename: impl FnMut(&str) -> Option
     let mut written = String::new();
     for part in parts(sentence) {
         match part {
-            // Parts hold single characters; the sentence doubles them.
+            // A part holds `{`; the sentence needs `{{`.
             Part::Text(text) => {
                 for letter in text.chars() {
                     written.extend(std::iter::repeat_n(letter, if "{}[]".contains(letter) { 2 } else { 1 }));

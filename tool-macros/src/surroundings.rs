@@ -1,9 +1,8 @@
-//! Whether the attribute is inside an `impl` or a `trait` block.
+//! Finds out whether the attribute is inside an `impl` or a `trait` block.
 //!
-//! `#[tool]` on a function also generates an enum, which is not allowed in such a block, and the compiler's errors
-//! about it would not name the cause. A macro receives its item only, so this module reads the source file to find the
-//! block around the attribute. The result only selects an error message; if it is wrong or unknown, the compiler's
-//! errors remain.
+//! `#[tool]` on a function also generates an enum. Such a block cannot contain an enum, and the compiler's errors would
+//! not name the cause. A macro receives only its item, so this module reads the source file to find the block around
+//! the attribute. The result only selects an error message; if it is wrong, the compiler's errors remain.
 
 use std::fs;
 
@@ -45,7 +44,7 @@ fn is_in_methods(source: &str, line: usize, column: usize) -> bool {
     block.has_methods
 }
 
-/// The block of an open brace.
+/// A block whose brace is open.
 #[derive(Default)]
 struct Block {
     has_methods: bool,
@@ -58,7 +57,7 @@ struct Block {
 impl Block {
     fn read(&mut self, letter: char) {
         match letter {
-            // `[u8; 4]` has a semicolon, too.
+            // The semicolon in `[u8; 4]` does not end an item.
             ';' if self.brackets == 0 => return self.header.clear(),
             '[' => self.brackets += 1,
             ']' => self.brackets = self.brackets.saturating_sub(1),

@@ -183,7 +183,7 @@ impl Agent {
         hashing.finish()
     }
 
-    /// Sets the prices of a million tokens, in the unit of the policy's cost budget; zero by default.
+    /// Sets the prices per million tokens, in the unit of the policy's cost budget; zero by default.
     pub const fn prices(mut self, prices: Prices) -> Self {
         self.prices = prices;
         self

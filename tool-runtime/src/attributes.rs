@@ -1,6 +1,6 @@
-//! The attributes, re-exported with the documentation that compiles against this crate.
+//! The attributes, re-exported with their documentation, whose examples need this crate to compile.
 
-/// Makes a trait a capability: something that tools may borrow as `&dyn Trait`.
+/// Makes a trait a capability: a resource that tools may borrow as `&dyn Trait`.
 ///
 /// | key | value |
 /// | --- | --- |
@@ -44,14 +44,14 @@
 ///
 /// # Supertraits
 ///
-/// A tool can call every method of a supertrait. The supertraits of a capability are therefore other capabilities that
-/// reach no further than its own effect, `Debug`, `Display` and auto traits. Every other supertrait is refused, `Any`
-/// and `Error` too, because both can be downcast to the adapter.
+/// A tool can call every method of a supertrait. A supertrait must therefore be `Debug`, `Display`, an auto trait, or a
+/// capability whose effect reaches no further. Every other supertrait is refused, including `Any` and `Error`, because
+/// a tool could downcast them to the adapter.
 ///
 /// # Generic traits
 ///
-/// A capability is bound as one `dyn` trait, so it has no parameters. Write one capability for each type, and implement
-/// it for everything that implements the generic trait:
+/// A capability is bound as one `dyn` trait, so it has no generic parameters. Write one capability for each type, and
+/// implement it for every type that implements the generic trait:
 ///
 /// ```
 /// use tool_runtime::capability;
@@ -69,8 +69,8 @@
 pub use tool_runtime_macros::capability;
 /// Makes a function, or a struct of arguments, a tool that a model may call.
 ///
-/// The item is the definition: a model reads its doc comment, its arguments become the schema and the parser, and it is
-/// registered for [the catalog](crate) of every program that links it.
+/// The item is the definition of the tool. A model reads its doc comment, and its arguments define the schema and the
+/// parser. [The catalog](crate) of every program that links the item can collect it.
 ///
 /// # Functions
 ///
@@ -106,13 +106,13 @@ pub use tool_runtime_macros::capability;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A tool is a free function: it cannot be inside an `impl` or a trait. `definition!` finds it through a hidden type of
-/// its name, so no module or type in the same place can have that name.
+/// A tool is a free function: it cannot be inside an `impl` or a trait. The macro adds a hidden type with the name of
+/// the function, for `definition!`, so no module or type in the same scope can have that name.
 ///
 /// # Structs
 ///
 /// The fields of a struct are its validated arguments. Its method `run`, in an `impl` block with `#[tool]`, is the code
-/// of the tool: it takes `self`, and borrows what a function would borrow, and the context as
+/// of the tool. It takes `self`, borrows capabilities and connections as a function does, and borrows the context as
 /// [`&Call<Self>`](crate::Call) or `&ToolContext`. The block stays as it is written and may hold other methods.
 /// `#[tool]` implements `Deserialize` and `JsonSchema` for the struct; other derives are the author's.
 ///
@@ -150,8 +150,8 @@ pub use tool_runtime_macros::capability;
 /// A struct tool may also have a method `reconcile`, which looks up the outcome of a call whose end was not recorded
 /// ([`ToolComponent::reconcile`](crate::ToolComponent::reconcile)), and a method `precondition`, which states what a
 /// call depends on ([`ToolComponent::precondition`](crate::ToolComponent::precondition)). On an `impl` block the
-/// attribute takes no key except `crate`. It writes the implementation of [`ToolComponent`](crate::ToolComponent),
-/// which can also be written by hand.
+/// attribute takes no key except `crate`, and implements [`ToolComponent`](crate::ToolComponent). An author can also
+/// implement that trait by hand.
 ///
 /// # Keys
 ///
@@ -168,26 +168,26 @@ pub use tool_runtime_macros::capability;
 /// | `timeout` | a whole number and `ms`, `s`, `m` or `h`: `"30s"` |
 /// | `max_result_bytes` | the largest result, in bytes; items of a longer output that do not fit are left out and counted |
 /// | `idempotent` | running it again with the same arguments has no further effect |
-/// | `once` | the key of the effect that the tool has once: `"refund:{payment_id}"`, see below |
-/// | `once_scope` | with `once`: where it has the effect once, in the `tenant` (the default), for the `principal`, or in the `run` |
-/// | `once_for` | with `once`: how long the key keeps the result, a whole number and `m`, `h` or `d`: `"30d"`; without it, forever |
+/// | `once` | a key such as `"refund:{payment_id}"`: only one call with the key takes effect, see below |
+/// | `once_scope` | with `once`: where the key is unique: `tenant` (the default), `principal` or `run` |
+/// | `once_for` | with `once`: how long the key keeps the result, a whole number and `m`, `h` or `d`: `"30d"`; forever by default |
 /// | `blocking` | the function blocks, and runs on a separate thread; not for `async fn` and structs |
 /// | `require_any` | optional arguments, one of which must be given: `[title, due_date]` |
 /// | `validate` | a function that checks the typed arguments, see below; it also runs on arguments that break bounds of the schema, so that a model reads all its mistakes at once |
-/// | `precondition` | for functions: an `async fn` that states what a call depends on, see below |
-/// | `execution` | `client`: the tool only prepares, and a client finishes it; `server` otherwise |
+/// | `precondition` | for functions: an `async fn` that returns the state on which a call depends, see below |
+/// | `execution` | `client` if the tool only prepares the work and a client does it; `server` by default |
 /// | `client_result` | with `execution = client`: the type that the client sends back |
 /// | `prepare` | with `execution = client`: paths of the output that go to the client |
-/// | `allow_no_schema`, `no_schema_mode` | the arguments have no schema and need `Deserialize` only; with `reject_effects` such calls are refused unless the tool is `read_only`, with `approve_each` each waits for a person |
+/// | `allow_no_schema`, `no_schema_mode` | the arguments have no schema and need `Deserialize` only; with `reject_effects` calls are refused unless the tool is `read_only`, with `approve_each` every call waits for a person |
 /// | `crate` | the path of this crate, if it is not `::tool_runtime`; `$crate::..` inside an exported macro |
 ///
 /// ## Paths
 ///
 /// `redact` is an allowlist: it names the parts that may be shown, and everything else is stripped. A path names a
-/// leaf, which is a scalar or an array of scalars, with dots between the names: `"owner.name"`. Arrays are passed
-/// through, so `"items.title"` names the titles of all items, `*` names the values of a map (`"stock.*"`,
-/// `"by_day.*.count"`), and `"$"` is a whole output that is a scalar or an array of scalars. `"$media"` names the
-/// images and files attached to the output of a tool that returns [`WithMedia`](crate::WithMedia).
+/// leaf, which is a scalar or an array of scalars, with dots between the names: `"owner.name"`. A path passes through
+/// arrays: `"items.title"` names the titles of all items. `*` names the values of a map (`"stock.*"`,
+/// `"by_day.*.count"`). `"$"` is a whole output that is a scalar or an array of scalars. `"$media"` names the images
+/// and files attached to the output of a tool that returns [`WithMedia`](crate::WithMedia).
 /// [`Redaction`](crate::tool::Redaction) has a table.
 ///
 /// ## Sentences
@@ -201,12 +201,12 @@ pub use tool_runtime_macros::capability;
 ///
 /// ## Effect keys
 ///
-/// With `once`, at most one call with a key has the effect, whatever the ids of the calls, in all runs of the store
-/// that share the scope (`once_scope`). A later call gets the result of the first
-/// ([`earlier_call`](crate::ToolExecResult::earlier_call)); while the first runs, it ends as `cancelled` with the code
-/// `in_progress`; while the outcome of the first is unknown, it waits for a person or `reconcile`. If the tool returns
-/// an error, the next call may have the effect. Braces hold arguments as in `summary`: each must be one that every call
-/// has, and not a sensitive one. Tools with the same key share the effect, but not the result.
+/// With `once`, at most one call with a key takes effect in its scope (`once_scope`), which can span many runs of one
+/// store. A later call gets the result of the first ([`earlier_call`](crate::ToolExecResult::earlier_call)). While the
+/// first call runs, a later one ends as `cancelled` with the code `in_progress`. While the outcome of the first is
+/// unknown, a later one waits for a person or `reconcile`. If the tool returns an error, the next call may take effect.
+/// Braces hold arguments as in `summary`; every call must have them, and none may be sensitive. Several tools may share
+/// a key: after the effect, a call of another tool ends as `cancelled`, without the result.
 ///
 /// ```
 /// use tool_runtime::{ToolError, tool};
@@ -253,10 +253,10 @@ pub use tool_runtime_macros::capability;
 ///
 /// ## Preconditions
 ///
-/// `precondition = balance` calls `balance(..)` with all parameters of the function in order: arguments by reference,
-/// and what the function borrows. `precondition = balance(account, accounts)` passes the named ones, with `*` by value.
-/// The function is `async`, returns `Result<`[`Precondition`](crate::Precondition)`, E>`, and can be given capabilities
-/// with `effect = read_only` only: it is called before a person has approved the call.
+/// `precondition = balance` calls `balance(..)` with all parameters of the function in order, arguments by reference.
+/// `precondition = balance(account, accounts)` passes only these parameters, with `*` by value. The function is `async`
+/// and returns `Result<`[`Precondition`](crate::Precondition)`, E>`. It can borrow only capabilities with
+/// `effect = read_only`, because the gate calls it before a person approves the call.
 ///
 /// ```
 /// use tool_runtime::{Precondition, ToolError, capability, tool};
@@ -296,7 +296,7 @@ pub use tool_runtime_macros::capability;
 /// | --- | --- |
 /// | `#[arg(default = EXPR)]` | may be left out; the schema publishes the default, so its type is `Serialize` |
 /// | `#[arg(sensitive)]` | masked in events, records, approvals and logs |
-/// | `#[arg(evidence = "ns__tool")]` | must have been seen in this run; the named tool lists such values |
+/// | `#[arg(evidence = "ns__tool")]` | the value must have appeared earlier in this run; the named tool lists such values |
 /// | `#[serde(..)]` | `rename`, `default`; on the item `rename_all` |
 /// | `#[schemars(..)]` | `range`, `length`, `regex`, `pattern`, `contains`, `email`, `url`, `ip`, `inner`, `title`, `example` |
 ///
@@ -305,8 +305,8 @@ pub use tool_runtime_macros::capability;
 ///
 /// # Types of other crates
 ///
-/// An argument is `Deserialize + JsonSchema`, an output `Serialize + JsonSchema`. Other crates' types have a schema
-/// behind a feature of `schemars`, for example `chrono04`, `jiff02`, `uuid1`, `url2`, `rust_decimal1`:
+/// An argument is `Deserialize + JsonSchema`, an output `Serialize + JsonSchema`. For the types of some other crates,
+/// features of `schemars` provide the schema, for example `chrono04`, `jiff02`, `uuid1`, `url2`, `rust_decimal1`:
 ///
 /// ```toml
 /// schemars = { version = "1", features = ["chrono04", "uuid1"] }

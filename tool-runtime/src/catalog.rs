@@ -3,7 +3,7 @@
 //! [`ToolCatalog`] contains all tools, [`CatalogView`] the tools that the model of one run may see. [`ToolLock`] stores
 //! reviewed definitions. [`PickIndex`] finds the tools that fit a request, with [`PickOptions`].
 
-// Only this module iterates registrations.
+// Only this module iterates the tools that `#[tool]` registers.
 
 mod build;
 mod compiled;

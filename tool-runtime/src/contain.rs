@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use crate::text::cut;
 
-/// The longest message of a panic that is kept, in bytes.
+/// The maximum number of bytes kept of a panic's message.
 const MESSAGE_BYTES: usize = 2048;
 
 /// Runs code that may panic; returns `None` if it did.
@@ -16,7 +16,7 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
     attempted(work).ok()
 }
 
-/// Runs code that may panic; `Err` holds the message of the panic. It can hold values: it is for operators only.
+/// Runs code that may panic. `Err` holds the panic's message, which can contain private data and is for operators only.
 pub(crate) fn attempted<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(message)
 }
@@ -51,7 +51,7 @@ impl<T> Drop for Dropped<T> {
 /// Drops a value whose destructor may panic.
 pub(crate) fn discard<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-        // Dropping a payload whose own destructor panics might never end; it is leaked instead.
+        // The payload's own destructor may panic, and so may the next payload's. Leaking this one ends the chain.
         std::mem::forget(payload);
     }
 }

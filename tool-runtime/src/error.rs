@@ -11,6 +11,6 @@ pub use parse::ParseError;
 pub(crate) use problem::SchemaProblemKind;
 pub use problem::{BuildError, Problem};
 pub(crate) use tool_error::{ErrorKind, FIXED_SAFE_MESSAGE, MAX_DETAIL_BYTES, ToolError, chain};
-// Compiler messages print a trait by its name alone only if it can be named outside of hidden modules.
+// Public outside of hidden modules, because the compiler then prints the trait's name without a path.
 #[doc(hidden)]
 pub use tool_error::{ErrorSource, IntoToolError};

@@ -43,7 +43,7 @@
 //! | [`ToolRunner`] | catalog, policy and adapters together; makes runs |
 //! | [`Run`] | the gate for one principal: the only way to run a tool |
 //! | [`ToolCall`] | a call as the model wrote it |
-//! | [`HydrationResult`](hydrate::HydrationResult) | the same call, parsed and validated, or the reason why not |
+//! | [`HydrationResult`](hydrate::HydrationResult) | the same call parsed and validated, or its errors |
 //! | [`ToolExecResult`] | the end of a call, with an [`Outcome`] and its code |
 //! | [`ToolInvocationRecord`] | the record of a call in the [`store`] |
 //! | [`Agent`](agent::Agent) | the loop in which a model and a run take turns (feature `agent`) |
@@ -63,23 +63,23 @@
 //! | [`policy`], [`capability`](mod@capability) | the rules for calls, and the resources that tools borrow |
 //! | [`runner`] | the gate: `runner/gate/exec.rs` is the list of its stages |
 //! | [`store`] | records in a hash chain, and calls that wait |
-//! | `mcp` | a catalog as the tools of an MCP server (feature `mcp-server`), and servers as a source of tools (`mcp-client`) |
+//! | `mcp` | serves the tools of a catalog over MCP (feature `mcp-server`), and adds tools of MCP servers to a catalog (`mcp-client`) |
 //! | [`error`] | the errors of tools and of parsers |
 //! | [`testing`] | a preset runner for tests of tools |
 //!
 //! Other packages use the public items of this crate. `tool-runtime-sql` is a store in SQLite or PostgreSQL, and
 //! `tool-runtime-cli` a command line that applications embed. Each adapter to another crate is a separate package:
-//! `tool-runtime-rig`, `tool-runtime-async-openai` and `tool-runtime-genai` offer a run's tools in the types of these
-//! clients, `tool-runtime-restate` keeps conversations in workflows of Restate.
+//! `tool-runtime-rig`, `tool-runtime-async-openai` and `tool-runtime-genai` convert a run's tools to the types of the
+//! crate in their name, and `tool-runtime-restate` keeps conversations in workflows of Restate.
 //!
-//! No feature is enabled by default. An import of an item that a missing feature hides fails with an error of the
-//! compiler that names the feature; the guide's page of features lists what each brings.
+//! No feature is enabled by default. If an import needs a feature that is not enabled, the compiler's error names the
+//! feature. The guide has a page with all features.
 //!
 //! Futures of this crate need a tokio runtime with its timer enabled.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// Without `agent`, the items that only the agent loop uses are dead code. They have no `cfg`, so that every build
-// compiles the same items.
+// Without `agent`, the items that only the agent loop uses are dead code. They have no `cfg`, so every build compiles
+// the same items.
 #![cfg_attr(not(feature = "agent"), allow(dead_code, unused_imports))]
 
 // `::tool_runtime` also resolves inside this crate, so its own doctests and tests can use the macros.
@@ -114,12 +114,12 @@ pub mod tool;
 #[cfg(feature = "wire")]
 pub mod wire;
 
-// The module that expansions refer to. Its name contains the version of both packages.
+// The module that generated code refers to. Its name contains the version that the macros and this crate share.
 tool_runtime_macros::__private_module!();
 #[doc(hidden)]
 pub use private::definition_of as __definition_of;
 
-// In the order in which a newcomer meets them. The blank lines keep the order from being sorted.
+// The order is the one in which a newcomer meets the items. The blank lines keep rustfmt from sorting them.
 #[doc(inline)]
 pub use attributes::tool;
 
@@ -153,7 +153,7 @@ pub use capability::{cap::Cap, capabilities::Capabilities, connection::Connectio
 #[doc(inline)]
 pub use component::{Call, Precondition, Reconciled, ToolComponent, WithMedia};
 
-// A bound that every suitable type meets. Compiler messages print its name alone only if it can be named.
+// The bound on outputs, implemented for every suitable type. It is public so that the compiler prints its short name.
 #[doc(hidden)]
 pub use component::ToolOutput;
 
@@ -181,16 +181,16 @@ macro_rules! definition {
     };
 }
 
-/// Fails a test unless schema, parser and allowlist of every tool agree. Without an argument it takes every linked
+/// Fails a test unless schema, parser and allowlist of every tool agree. Without an argument, it checks every linked
 /// tool.
 ///
-/// For each schema, values are generated: the parser must accept them, and the projected output must match the output
-/// schema. Each value is then changed to break one rule: the schema must report the place, and the parser must refuse
-/// it if it checks that rule. The values are the same in every run. A schema for which no value can be generated is a
-/// failure.
+/// The macro generates values for each schema. The parser must accept the arguments, and outputs redacted by the
+/// allowlist must match the published schema. Some arguments are then changed to break one rule each: the schema must
+/// report the place of the change, and the parser must refuse changes that it can see. The values are the same in every
+/// run. A schema for which no value can be generated is a failure.
 ///
-/// Outputs come from the schema, so a type whose `Serialize` does not fit its `JsonSchema` passes here. To find it,
-/// call each tool once through [`testing::harness`](crate::testing::harness()), which checks outputs as the gate does.
+/// The outputs are generated from the schema, so a type whose `Serialize` does not fit its `JsonSchema` passes. To find
+/// such a type, call each tool once through [`testing::harness`](crate::testing::harness()), which checks real outputs.
 ///
 /// ```
 /// use tool_runtime::{ToolCatalog, ToolError, tool};

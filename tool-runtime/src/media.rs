@@ -20,7 +20,7 @@ pub(crate) use error::MediaError;
 /// request of 32 MB, the smallest limit that a provider documents.
 pub(crate) const MAX_BYTES: usize = 20 * 1024 * 1024;
 
-/// `1 file`, `2 files`.
+/// Returns the count in words: `1 file`, `2 files`.
 pub(crate) fn files(count: usize) -> String {
     if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
 }

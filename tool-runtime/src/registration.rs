@@ -1,8 +1,8 @@
 //! Tools that are built at run time: [`DynamicTool`] with a [`DynamicHandler`]. Tools of [`#[tool]`](macro@crate::tool)
 //! register themselves.
 
-// `Behaviour` and `Instance` erase the type of a tool, whether authored or dynamic. The shim behind them is the only
-// generic code of each tool.
+// `Behaviour` and `Instance` erase the type of a tool, whether authored or dynamic. Only their implementation in `shim`
+// is compiled once for each tool.
 
 pub(crate) mod authored;
 pub(crate) mod definition;
@@ -50,7 +50,7 @@ pub(crate) trait Behaviour: Send + Sync {
     }
 }
 
-/// The future of a running tool, up to its projected output.
+/// The future of a running tool. It yields the projected output.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Projected, RunFailure>> + Send>>;
 
 /// The future of a tool's precondition.

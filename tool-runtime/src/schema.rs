@@ -6,7 +6,7 @@
 //! Compiled schemas of authored tools use a small subset of JSON Schema that means the same under draft-07 and 2020-12.
 //! Foreign schemas may use all of both drafts, within limits of size and depth.
 
-// Only this folder names the settings of `schemars`, and `jsonschema`.
+// Only this folder uses `jsonschema` and the settings of `schemars`.
 
 mod defaults;
 mod edit;

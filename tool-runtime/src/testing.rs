@@ -1,6 +1,6 @@
-//! Tests of tools through the gate: [`harness`] presets everything that a runner needs, records what calls do with
-//! capabilities, injects faults, and prints the record of a call that ends otherwise than a test expects.
-//! `ScriptedModel` (feature `agent`) takes the place of a model, [`ManualClock`] that of the wall clock. `conformance`
+//! Helpers for tests. [`harness`] runs tools through a real gate: it presets everything that a runner needs, records
+//! calls of capabilities, and injects faults. If an assertion on a call fails, it prints the call's record.
+//! `ScriptedModel` (feature `agent`) replaces a model, and [`ManualClock`] replaces the wall clock. `conformance`
 //! (feature `testing`) tests stores.
 
 #[cfg(feature = "testing")]
@@ -13,7 +13,7 @@ mod manual_clock;
 mod scripted_model;
 mod test_call;
 
-// `assert_catalog_ok!` expands to a call of it.
+// Public because `assert_catalog_ok!` expands to a call of this function.
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use agreement::disagreements;
@@ -24,7 +24,7 @@ pub use manual_clock::ManualClock;
 pub use scripted_model::{ScriptedModel, ScriptedTurn};
 pub use test_call::TestCall;
 
-/// The promises of every [`Store`](crate::store::Store), as cases that any implementation can run.
+/// Test cases for the promises of [`Store`](crate::store::Store), which any implementation can run.
 #[cfg(feature = "testing")]
 pub mod conformance {
     pub use crate::store::conformance::check;

@@ -53,7 +53,7 @@ pub(crate) fn is_similar(one: &str, two: &str) -> bool {
     Name::of(one).zip(Name::of(two)).is_some_and(|(one, two)| one.distance(&two).is_some())
 }
 
-/// A name without case and separators, which are easily mistaken.
+/// A name as it is written, and as `plain`: without case and separators, which are easily mistaken.
 struct Name {
     plain: String,
     written: String,

@@ -1,4 +1,4 @@
-//! [`Chat`]: a conversation in the store, which one request at a time holds.
+//! [`Chat`]: a conversation in the store, which only one request at a time can hold.
 
 use tool_runtime::agent::{Conversation, Input, LeasedRun};
 use tool_runtime::runner::ResumeError;
@@ -8,10 +8,10 @@ use crate::people::Person;
 use crate::refusal::Refusal;
 use crate::{Service, log};
 
-/// The owner that the store shows for the runs that this service holds.
+/// The owner of this service's leases in the store.
 const OWNER: &str = "chat-service";
 
-/// A chat that one request holds: under a lease, unless the chat is new.
+/// A chat that one request holds. A stored chat has a lease; a new chat has none yet.
 pub(crate) struct Chat {
     pub(crate) conversation: Conversation,
     leased: Option<LeasedRun>,
@@ -67,12 +67,12 @@ impl Service {
 }
 
 impl Chat {
-    /// The id of the assistant's message that the user's next text begins.
+    /// Returns the id of the assistant's message that will answer the user's next text.
     pub(crate) fn next_message(&self) -> String {
         format!("message-{}", self.texts() + 1)
     }
 
-    /// The id of the assistant's last message, which continues after an approval.
+    /// Returns the id of the assistant's last message, which continues after an approval.
     pub(crate) fn message(&self) -> String {
         format!("message-{}", self.texts())
     }
@@ -90,12 +90,12 @@ impl Chat {
         self.close().await;
     }
 
-    /// Releases the chat for the next request. A turn that has not ended is continued by a worker.
+    /// Releases the chat for the next request. A worker continues a turn that has not ended.
     pub(crate) async fn close(self) {
         let Some(leased) = &self.leased else { return };
         let expires = self.conversation.waiting().filter_map(|call| call.expires_at).min();
         if let Err(error) = leased.release(expires).await {
-            // Another process has it, or takes it once the lease has ended.
+            // Another process has the chat, or can lease it once this lease has ended.
             log(format_args!("a chat was not released: {error}"));
         }
     }

@@ -1,4 +1,4 @@
-//! [`DemoModel`]: answers by rule, so that the service runs without a model and its tests without a network.
+//! [`DemoModel`]: a model with fixed rules, for the service without a real model and for its tests.
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -8,9 +8,9 @@ use tool_runtime::media::Media;
 use tool_runtime::wire::history::{Citation, Content, Part};
 use tool_runtime::wire::{Decoded, DisplayEvent, FinishReason, Format, Message};
 
-/// Knows five messages: "find TEXT", "order COUNT TEXT [to ADDRESS]" (of each part whose name contains the text),
-/// "where am I", "plan", which is answered with reasoning, a source and an image, and "break off". Writes the bytes
-/// that an OpenAI-compatible server would stream, so that the decoding is the same as with a real one.
+/// A model with fixed rules. It knows five messages: "find TEXT"; "order COUNT TEXT [to ADDRESS]", which orders each
+/// part whose name contains the text; "where am I"; "plan", with an answer of reasoning, a source and an image; and
+/// "break off". It writes the bytes that an OpenAI-compatible server would stream, so they are decoded like real ones.
 #[derive(Debug, Default)]
 pub struct DemoModel;
 
@@ -27,14 +27,14 @@ impl ModelClient for DemoModel {
         let mut decoder = Format::OpenAiChat.decoder();
         for frame in answer(request.messages) {
             decoder.push_with(format!("data: {frame}\n\n").as_bytes(), &mut *show);
-            // A real stream arrives in pieces; let the response leave in pieces too.
+            // A real stream arrives in pieces, so the response leaves in pieces, too.
             tokio::task::yield_now().await;
         }
         Ok(decoder.finish())
     }
 }
 
-/// The model's next turn, by the user's last message and the results since.
+/// Returns the frames of the next turn, which depends on the user's last message and the results since.
 fn answer(messages: &[Message]) -> Vec<Value> {
     let asked = messages.iter().rposition(|message| matches!(message, Message::User(_)));
     let (text, since) = asked.map_or((String::new(), &[][..]), |at| (messages[at].text(), &messages[at + 1..]));
@@ -65,7 +65,7 @@ fn answer(messages: &[Message]) -> Vec<Value> {
     }
 }
 
-/// The files in the last message.
+/// Describes the files in the last message.
 fn sent(messages: &[Message]) -> String {
     let Some(Message::User(content)) = messages.last() else { return String::new() };
     let name = |content: &Content| match content {
@@ -78,7 +78,8 @@ fn sent(messages: &[Message]) -> String {
 /// A PNG of one pixel.
 const IMAGE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=";
 
-/// Reasoning, text, a source and an image. Their form differs between providers, so they are decoded parts, not bytes.
+/// Answers with reasoning, text, a source and an image. Their wire format differs between providers, so the answer has
+/// decoded parts.
 fn plan(show: &mut DisplayFn<'_>) -> Decoded {
     let (reasoning, text) = ("The plan is in the manual.", "Here is the plan.");
     show(DisplayEvent::Reasoning(reasoning.into()));
@@ -98,7 +99,7 @@ fn result(message: &Message) -> Option<&str> {
     }
 }
 
-/// The ids of the parts that were found.
+/// Returns the ids of the parts in a result.
 fn ids(found: &str) -> impl Iterator<Item = String> {
     #[derive(Deserialize)]
     struct Part {
@@ -108,7 +109,7 @@ fn ids(found: &str) -> impl Iterator<Item = String> {
     parts.into_iter().map(|part| part.id)
 }
 
-/// Text in a few deltas.
+/// Returns the frames of a text.
 fn say(text: &str) -> Vec<Value> {
     let delta = |text: &str| json!({ "choices": [{ "delta": { "content": text } }] });
     let mut frames: Vec<_> = text.split_inclusive(' ').map(delta).collect();
@@ -116,7 +117,7 @@ fn say(text: &str) -> Vec<Value> {
     frames
 }
 
-/// Calls of one tool. The server gives no ids, so each call gets a fresh one.
+/// Returns the frames of calls of one tool. They have no ids, so the decoder generates them.
 fn calls(name: &str, arguments: &[Value]) -> Vec<Value> {
     let function = |arguments: &Value| json!({ "name": name, "arguments": arguments.to_string() });
     let call = |(index, arguments)| json!({ "index": index, "function": function(arguments) });

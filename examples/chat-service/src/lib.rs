@@ -1,11 +1,11 @@
-//! A chat over HTTP: the AI SDK's `useChat` posts, and a conversation answers with a UI message stream; a client of
-//! AG-UI posts, and the same conversation answers with the events of a run.
+//! A chat over HTTP. For a request of the AI SDK's `useChat`, a conversation answers with a UI message stream. For a
+//! request of an AG-UI client, the same conversation answers with the events of a run.
 //!
-//! Every claim of a client is checked before the stream begins: its identity, the owner of the chat, and whether the
-//! answered calls wait. The client's copy of earlier messages is not read: the history is the server's.
+//! Every request is checked before the stream begins: the person, the owner of the chat, and whether the answered calls
+//! wait. The service ignores the client's copy of earlier messages and uses its own history.
 //!
-//! Chats are runs of a store that several processes share. A request holds its chat under a lease; a worker continues
-//! the chats without a request, after a decision from a shell or the death of a process.
+//! Chats are runs of a store that several processes share. A request holds its chat under a lease. A worker continues
+//! chats without a request, for example after a decision in a shell or after a process died.
 
 mod chats;
 pub mod demo;
@@ -40,7 +40,7 @@ pub(crate) type Error = Box<dyn std::error::Error>;
 /// The policy of the service, and of its command line.
 pub const POLICY: &str = include_str!("../policy.toml");
 
-/// The application: one runner, one agent, the chats in their store, and the people.
+/// The application: one runner, one agent, and the people. The store has the chats.
 pub struct Service {
     runner: ToolRunner,
     agent: Agent,
@@ -50,7 +50,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Creates a service with this model over a store. It writes the reasons of failures to stderr.
+    /// Creates a service with this model and store. It writes the reasons of failures to stderr.
     ///
     /// # Errors
     /// The policy does not fit the tools.
@@ -80,19 +80,19 @@ impl Service {
     }
 }
 
-/// The adapters that the tools borrow.
+/// Returns the adapters that the tools borrow.
 pub fn capabilities(warehouse: Arc<Warehouse>) -> Capabilities {
     Capabilities::new().with::<dyn Stock>(Arc::clone(&warehouse) as _).with::<dyn Orders>(warehouse)
 }
 
-// Written by hand, because the tokens do not belong in a log.
+// Not derived, because the tokens do not belong in a log.
 impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Service").field("runner", &self.runner).field("agent", &self.agent).finish_non_exhaustive()
     }
 }
 
-/// Logs the reason of a failure. The text can hold anything, so it goes to operators only.
+/// Logs the reason of a failure. The text can contain private data, so it goes to operators only.
 fn failed(failure: &Failure<'_>) {
     let (tool, run) = (failure.tool.unwrap_or("-"), failure.run_id.unwrap_or("-"));
     log(format_args!("{} tool={tool} run={run}: {}", failure.code, failure.text));

@@ -1,4 +1,4 @@
-//! Runs the service, or a command over its store.
+//! Runs the service, or a command on its store.
 //!
 //! Without arguments it serves:
 //!
@@ -13,7 +13,7 @@
 //! | `CHAT_MODEL_KEY` | the endpoint's key |
 //! | `RUST_LOG` | the log on stderr, such as `warn,tool_runtime=debug`; none by default |
 //!
-//! With arguments it is a command line over the same tools and policy, such as
+//! With arguments it is a command line with the same tools and policy, such as
 //! `chat-service --store sqlite:chat-service.db approvals list`.
 
 use std::env;
@@ -82,7 +82,7 @@ fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Installs the log of the library's spans and events, which hold ids and codes only. The service itself writes the
+/// Installs the log of the library's spans and events, which contain only ids and codes. The service itself writes the
 /// reasons of failures.
 fn log() -> Result<(), Error> {
     if let Some(filter) = variable("RUST_LOG") {

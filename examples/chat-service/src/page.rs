@@ -1,4 +1,4 @@
-//! The page: a chat with Approve and Deny, in plain HTML and JavaScript.
+//! Serves the page: a chat with the buttons Approve and Deny, in plain HTML and JavaScript.
 
 use axum::Router;
 use axum::http::HeaderValue;
@@ -8,12 +8,12 @@ use axum::http::header::{
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-/// The page loads its own script and style, talks to its own service, and runs nothing else. It writes text only, never
-/// HTML, which `require-trusted-types-for` enforces.
+/// The Content-Security-Policy of the page. The page loads only its own script and style, and sends requests only to
+/// this service. It writes text, never HTML, which `require-trusted-types-for` enforces.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
-/// The routes of the page's files.
+/// Returns the routes of the page's files.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
         .route("/", get(|| async { file("text/html; charset=utf-8", include_str!("page/page.html")) }))

@@ -1,4 +1,4 @@
-//! [`Person`]: the party of a request, as the application authenticated it.
+//! [`Person`]: the authenticated person of a request.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::Error;
 /// The tenant of a token that names none. Runs and deciders of this service always have a tenant.
 pub const TENANT: &str = "acme";
 
-/// A person with their tenant. One value makes the options of their runs and the decider of their decisions, so the two
+/// A person with their tenant. It makes both the options of their runs and the decider of their decisions, so these
 /// never name different tenants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
@@ -22,7 +22,7 @@ pub struct Person {
 }
 
 impl Person {
-    /// A person of a tenant.
+    /// Creates a person of a tenant.
     pub fn new(name: impl Into<Arc<str>>, tenant: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), tenant: tenant.into() }
     }
@@ -37,13 +37,13 @@ impl Person {
         Decider::new(Arc::clone(&self.name)).tenant(Arc::clone(&self.tenant))
     }
 
-    /// The id of the run of a chat. Clients choose the ids of chats, so two people may choose the same one.
+    /// Returns the id of the run of a chat. It contains the person, because two people may choose the same chat id.
     pub(crate) fn run_id(&self, chat: &str) -> String {
         [&*self.tenant, &self.name, chat].map(escaped).join(".")
     }
 }
 
-/// The text with every byte escaped that is not a letter, a digit, `-` or `_`, so that a dot separates two names.
+/// Escapes every byte except letters, digits, `-` and `_`, so that a dot can separate two names.
 fn escaped(text: &str) -> String {
     let byte = |byte: u8| match byte {
         b'-' | b'_' => char::from(byte).to_string(),
@@ -53,7 +53,7 @@ fn escaped(text: &str) -> String {
     text.bytes().map(byte).collect()
 }
 
-/// Reads the tokens of the people: `TOKEN=NAME` or `TOKEN=NAME@TENANT`, with commas between.
+/// Parses the tokens of the people: `TOKEN=NAME` or `TOKEN=NAME@TENANT`, separated by commas.
 ///
 /// # Errors
 /// The text has another form.

@@ -1,4 +1,4 @@
-//! [`Refusal`]: the reason why a request is refused, as a status or as a failed run of AG-UI.
+//! [`Refusal`]: the reason why a request is refused. The response is an HTTP status, or a failed run of AG-UI.
 
 use axum::Json;
 use axum::body::Body;
@@ -20,9 +20,9 @@ pub(crate) enum Refusal {
     Unauthorised,
     /// The body names no chat.
     NoChat,
-    /// The body does not have the form that a chat UI posts, or makes a claim that cannot be true.
+    /// The body is not a valid request of a chat UI.
     Chat(ParseError),
-    /// A decision or an answer does not fit the call that waits, or the decider may not decide.
+    /// A decision or an answer does not fit a waiting call, or the person may not decide.
     Resume(ResumeError),
     /// Another request has the chat, or a worker continues it.
     Busy,
@@ -76,8 +76,8 @@ impl Refusal {
         }
     }
 
-    /// Returns the refusal in AG-UI's form, a run that ends with `RUN_ERROR`. A client reads the code and the message
-    /// there, and treats any status other than 200 as a broken connection.
+    /// Returns the refusal as a run of AG-UI that ends with `RUN_ERROR`. A client of AG-UI reads the code and the
+    /// message there, and treats any status other than 200 as a broken connection.
     pub(crate) fn into_run(self, named: &Named) -> Response {
         let (_, code, message) = self.describe();
         let mut encoder = UiEncoder::new(Protocol::AgUi).for_run(&named.id, &named.run);

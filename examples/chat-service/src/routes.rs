@@ -21,13 +21,13 @@ use crate::request::{self, Named};
 use crate::state::ChatState;
 use crate::{Service, page};
 
-/// The largest body, in bytes: clients post the whole chat each time, with its files.
+/// The maximum size of a body, in bytes. Each request contains the whole chat, with its files.
 const BODY: usize = 8 << 20;
 
-/// The protocol that `useChat` reads.
+/// The protocol of `useChat`.
 const PROTOCOL: Protocol = Protocol::UiMessageStream;
 
-/// The routes of a service.
+/// Returns the routes of a service.
 pub fn router(service: Arc<Service>) -> Router {
     Router::new()
         .route("/health", get(|| async { "ok" }))
@@ -72,7 +72,7 @@ async fn run(service: &Service, person: &Person, named: &Named, body: &[u8]) -> 
     Ok(respond(Protocol::AgUi, stream, tokio::spawn(chat.turn(input))))
 }
 
-/// The state of a chat, for the page.
+/// Returns the state of a chat, for the page.
 async fn state(
     State(service): State<Arc<Service>>,
     headers: HeaderMap,
@@ -82,13 +82,13 @@ async fn state(
     service.state(person, &id).await.map(Json)
 }
 
-/// The turn is a separate task: a client that goes away in the middle leaves a whole conversation behind. The body ends
-/// when the chat was released, so that a client which then sends its next request finds the chat as it has seen it.
+/// Returns the stream of a turn. The turn is a separate task, so that it ends even if the client disconnects. The body
+/// ends after the chat was released, so that the client's next request can lease it.
 fn respond(protocol: Protocol, stream: UiStream, turn: JoinHandle<()>) -> Response {
     streamed(protocol, Body::from_stream(stream.end_after(turn)))
 }
 
-/// A body with the headers of its protocol.
+/// Returns a body with the headers of its protocol.
 pub(crate) fn streamed(protocol: Protocol, body: Body) -> Response {
     let mut response = body.into_response();
     let content_type = ("content-type", protocol.content_type());

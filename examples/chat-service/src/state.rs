@@ -1,4 +1,4 @@
-//! The state of a chat for the page: its messages, and the calls that wait.
+//! [`ChatState`]: the messages and the waiting calls of a chat, for the page.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,14 +12,14 @@ use crate::Service;
 use crate::people::Person;
 use crate::refusal::Refusal;
 
-/// A chat as the page shows it.
+/// The data of a chat for the page.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ChatState {
-    /// The person whose token the request has. The model acts for them.
+    /// The person who chats, for whom the model acts.
     principal: String,
     tenant: String,
-    /// Whether a turn has not ended, so that the page looks again.
+    /// Whether a turn is running, so that the page has to poll again.
     running: bool,
     messages: Vec<ChatMessage>,
     waiting: Vec<ChatCall>,
@@ -36,30 +36,30 @@ struct ChatMessage {
 #[serde(rename_all = "camelCase")]
 struct ChatCall {
     call: String,
-    /// The question that a decision answers.
+    /// The id of the question, which a decision names.
     question: String,
     tool: String,
-    /// Whether the call waits for the browser, not for a person.
+    /// Whether the call waits for the browser and not for a decision.
     is_client: bool,
-    /// The request to the browser.
+    /// The prepared data for the browser.
     payload: Option<Value>,
-    /// The sentence of the tool's author, with the arguments.
+    /// The author's sentence about the call, with its arguments.
     sentence: Option<String>,
-    /// The arguments, sensitive ones masked.
+    /// The arguments, with sensitive ones masked.
     arguments: Option<Value>,
-    /// Whether this person may decide, by the policy.
+    /// Whether the policy lets this person decide.
     may_decide: bool,
-    /// Whether a decision was posted that the service has not carried out yet.
+    /// Whether a posted decision has not been carried out yet.
     decided: bool,
     /// The number of people who have to approve the call.
     required: u32,
-    /// The people who have approved it so far, if it needs several.
+    /// The people who have approved the call so far, if it needs several.
     approved_by: Vec<String>,
     expires: Option<String>,
 }
 
 impl Service {
-    /// Reads a chat of a person without taking it, as it was saved after its last step.
+    /// Reads a chat of a person without a lease, in the state after its last step.
     pub(crate) async fn state(&self, person: &Person, id: &str) -> Result<ChatState, Refusal> {
         let run_id = person.run_id(id);
         let (principal, tenant) = (person.name.to_string(), person.tenant.to_string());
@@ -71,7 +71,7 @@ impl Service {
         if run.principal.as_deref() != Some(&person.name) {
             return Ok(state);
         }
-        // Another process can have changed a call since the chat was saved: a person approved it, or edited it.
+        // Since the chat was saved, another process may have changed a call: a person approved it, or edited it.
         let mut filter = RecordFilter::run(run_id.as_str());
         (filter.tenant, filter.principal) = (run.tenant.clone(), run.principal.clone());
         let now = self.runner.store().pending_calls(&filter).await?;
@@ -82,7 +82,7 @@ impl Service {
             waiting.push(self.waits(person, &run, call, now).await);
         }
         let running = &*run.state == "running" || run.posts() > 0;
-        // A call that waits has no result yet; the history has a placeholder for the model.
+        // The history has a placeholder result for a call that waits. The page does not show it.
         let waits = |id: &CallId| saved.waiting().any(|call| call.id == *id);
         let history = saved.history().into_iter();
         let shown = history.filter(|message| !matches!(message, Message::Result(result) if waits(&result.id)));
@@ -90,7 +90,7 @@ impl Service {
         Ok(ChatState { running, messages, waiting, ..state })
     }
 
-    /// Describes a call that waits, as it was saved and as it waits now.
+    /// Describes a waiting call, from the saved chat and from the current state of the call (`now`).
     async fn waits(&self, person: &Person, run: &StoredRun, call: &WaitingCall, now: Option<&PendingCall>) -> ChatCall {
         let is_client = call.suspension == Suspension::Client;
         let question = now.map_or_else(|| call.question.clone(), PendingCall::question);
@@ -114,7 +114,7 @@ impl Service {
     }
 }
 
-/// The role and the text of a message; `None` for turns without text.
+/// Returns the role and the text of a message; `None` for a message without text.
 fn said(message: &Message) -> Option<ChatMessage> {
     let role = match message {
         Message::User(_) => "user",

@@ -1,11 +1,11 @@
-//! The store: SQLite or PostgreSQL, by its URL.
+//! Opens the store, SQLite or PostgreSQL, by its URL.
 
 use std::sync::Arc;
 
 use tool_runtime::store::{Store, StoreError};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
-/// The store of a service without `CHAT_STORE`: a file in the current folder.
+/// The default store: a file in the current folder.
 pub const DEFAULT: &str = "sqlite:chat-service.db";
 
 /// Opens `sqlite:FILE` or `postgres://USER@HOST/DATABASE`, and creates the tables.

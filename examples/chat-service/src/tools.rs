@@ -1,4 +1,4 @@
-//! The tools, over the traits that they borrow.
+//! The tools, and the traits that they borrow.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use tool_runtime::{ToolContext, ToolError, capability, tool};
 /// Reads the stock.
 #[capability(effect = read_only)]
 pub trait Stock {
-    /// The parts whose name contains this text.
+    /// Returns the parts whose name contains this text.
     fn find(&self, text: &str) -> Vec<Part>;
 }
 
@@ -29,7 +29,7 @@ pub trait Orders {
 pub struct Order {
     /// The id of the part.
     pub part: String,
-    /// How many.
+    /// The number of parts.
     pub count: u32,
     /// The address of the delivery, if it is not the warehouse.
     pub ship_to: Option<String>,
@@ -85,14 +85,14 @@ pub fn order(
     placed.ok_or_else(|| ToolError::code("not_found").with_safe("There is no part with this id."))
 }
 
-/// What the browser is asked for.
+/// The request to the browser.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LocateRequest {
-    /// What the person is shown.
+    /// The text that the person reads.
     pub question: String,
 }
 
-/// What the browser answers.
+/// The answer of the browser.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Place {
     /// The city.

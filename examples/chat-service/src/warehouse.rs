@@ -1,4 +1,4 @@
-//! The adapter behind the tools: a warehouse whose orders are in memory or in a file.
+//! [`Warehouse`]: the adapter that the tools borrow. It keeps orders in memory or in a file.
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
@@ -15,7 +15,7 @@ const FIRST: u64 = 1001;
 #[derive(Debug, Default)]
 pub struct Warehouse {
     orders: Mutex<HashMap<String, u64>>,
-    /// The file of the orders, which several processes share.
+    /// The file with the orders, which several processes can share.
     file: Option<PathBuf>,
 }
 
@@ -23,12 +23,12 @@ const PARTS: [(&str, &str, u32, u32); 3] =
     [("P-10", "M4 screw", 1200, 3), ("P-11", "M5 screw", 80, 4), ("P-20", "hinge", 12, 250)];
 
 impl Warehouse {
-    /// A warehouse that appends its orders to a file, one per line.
+    /// Creates a warehouse that appends its orders to a file, one per line.
     pub fn open(file: impl Into<PathBuf>) -> Self {
         Self { file: Some(file.into()), ..Self::default() }
     }
 
-    /// How many orders this process placed in memory.
+    /// Returns the number of orders in memory.
     #[must_use]
     pub fn placed(&self) -> usize {
         self.orders().len()
@@ -58,7 +58,7 @@ impl Orders for Warehouse {
         if !PARTS.iter().any(|(id, ..)| *id == order.part) {
             return Ok(None);
         }
-        // Held while the file is written, too.
+        // The lock is held while the file is written, too.
         let mut orders = self.orders();
         let Some(path) = &self.file else {
             let next = FIRST + orders.len() as u64;

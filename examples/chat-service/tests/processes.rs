@@ -1,5 +1,5 @@
-//! Several processes over one store: a shell decides on a call that waits in the service, and a second process of the
-//! service continues after the first was killed.
+//! Tests several processes with one store: a shell decides on a call that waits in the service, and a second process of
+//! the service continues after the first was killed.
 
 #![allow(clippy::unwrap_used, reason = "a test says what it expects")]
 #![cfg(unix)]
@@ -49,21 +49,21 @@ impl Rig {
         Service { process, address }
     }
 
-    /// Runs a command of a shell over the store.
+    /// Runs a command of the program on the store, as in a shell.
     fn shell(&self, words: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_chat-service"));
         command.current_dir(self.folder.path()).args(["--json", "--store", &self.store()]).args(words);
         command.output().unwrap()
     }
 
-    /// The calls that wait, as a shell of the tenant lists them.
+    /// Returns the waiting calls, as `approvals list` prints them for the tenant.
     fn listed(&self) -> Vec<Value> {
         let listed = self.shell(&["approvals", "list"]);
         assert!(listed.status.success(), "{listed:?}");
         serde_json::from_slice(&listed.stdout).unwrap()
     }
 
-    /// The orders that were placed, by any process.
+    /// Returns the orders that all processes have placed.
     fn orders(&self) -> usize {
         fs::read_to_string(self.path("orders")).unwrap_or_default().lines().count()
     }
@@ -96,7 +96,7 @@ impl Service {
         serde_json::from_str(&body).unwrap()
     }
 
-    /// Waits until the chat is at rest and its last message has this text. The test ends only then.
+    /// Waits until no turn of the chat runs and its last message has this text.
     fn reaches(&self, text: &str) -> Value {
         loop {
             let state = self.state();
@@ -153,7 +153,7 @@ fn a_decision_in_a_shell_reaches_the_service() {
     let (call, question) = ordered(&service);
     assert_eq!(rig.listed().iter().map(|row| row["id"].clone()).collect::<Vec<_>>(), [json!(call)]);
 
-    // A shell of another tenant: the answer is that for a call that does not exist. The run has a record of it.
+    // A shell of another tenant gets the answer for a call that does not exist. The run has a record of the attempt.
     let stranger = |id: &str| rig.shell(&["--tenant", "other", "approvals", "approve", id, "--as", "grace"]);
     let (refused, unknown) = (stranger(&call), stranger("call_none"));
     assert_eq!((refused.status.code(), unknown.status.code()), (Some(2), Some(2)));
@@ -161,7 +161,7 @@ fn a_decision_in_a_shell_reaches_the_service() {
     assert_eq!(told.replace(&call, "call_none"), String::from_utf8(unknown.stderr).unwrap());
     let audit = String::from_utf8(rig.shell(&["audit", "show"]).stdout).unwrap();
     assert!(audit.contains("decider_tenant"), "{audit}");
-    // Another tenant's token names another chat.
+    // With another tenant's token, the same id names another chat.
     let (status, body) = service.send("POST /api/chat", "e", &approves(&question).to_string());
     assert_eq!(status, 409, "{body}");
     assert_eq!(rig.orders(), 0);
@@ -198,7 +198,7 @@ fn two_people_approve_a_large_order() {
     assert_eq!(waits(), (json!(2), json!(["ada"]), json!(false)));
     let (status, body) = service.post(&approves(&question));
     assert!(status == 403 && body.contains("same_decider") || status == 409, "{status} {body}");
-    // The decider is the person of the token, whatever name the body has.
+    // The decider is the person of the token; a name in the body has no effect.
     let mut claimed = approves(&question);
     let other = json!({ "principal": "grace", "tenant": "acme" });
     for place in ["", "/messages/0", "/messages/0/parts/0", "/messages/0/parts/0/approval"] {
@@ -223,7 +223,7 @@ fn a_second_process_continues_after_the_first_was_killed() {
     let (call, question) = ordered(&first);
     first.kill();
 
-    // The decision comes while no process serves. The second carries it out, without a request.
+    // The decision comes while no process runs. The second process carries it out, without a request.
     assert!(rig.shell(&["approvals", "approve", &call, "--as", "grace"]).status.success());
     assert_eq!(rig.orders(), 0);
     let second = rig.start(&[]);
@@ -231,7 +231,7 @@ fn a_second_process_continues_after_the_first_was_killed() {
     assert_eq!(second.post(&approves(&question)).0, 409);
     assert_eq!(rig.orders(), 1);
 
-    // The decision comes by the page of the second process.
+    // The decision comes from the page of the second process.
     let (_, question) = ordered(&second);
     second.kill();
     let third = rig.start(&[]);
@@ -242,8 +242,8 @@ fn a_second_process_continues_after_the_first_was_killed() {
     assert!(rig.shell(&["audit", "verify"]).status.success());
 }
 
-/// The first process is killed while it waits for its model. Its lease ends after half a minute, and the second process
-/// asks its own model.
+/// The first process is killed while it waits for its model. Its lease ends after half a minute, and then the second
+/// process sends the request to its own model.
 #[test]
 fn a_turn_is_continued_after_its_process_was_killed() {
     let rig = Rig::new();
@@ -261,7 +261,7 @@ fn a_turn_is_continued_after_its_process_was_killed() {
         // The connection breaks when the process is killed.
         let _broken = stream.read_to_end(&mut response);
     });
-    // The model was asked: the turn has begun.
+    // The model has got a request, so the turn has begun.
     let asked = model.accept().unwrap();
     let second = rig.start(&[]);
     assert_eq!(second.state()["running"], true);

@@ -1,4 +1,4 @@
-//! The service without a network: requests go to the router.
+//! Tests the service without a network: requests go directly to the router.
 
 #![allow(clippy::unwrap_used, reason = "a test says what it expects")]
 
@@ -50,7 +50,7 @@ impl Rig {
         self.routes.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
     }
 
-    /// The chat `c` as the page shows it.
+    /// Returns the state of the chat `c`, as the page gets it.
     async fn state(&self, token: &str) -> Value {
         let response = self.get("/api/chats/c", token).await;
         assert_eq!(response.status(), StatusCode::OK);
@@ -59,7 +59,7 @@ impl Rig {
 }
 
 impl Rig {
-    /// The ids and the code of a run that is refused.
+    /// Returns the ids and the code of a refused run.
     async fn refused(&self, token: &str, body: &Value) -> [String; 3] {
         let (status, stream) = self.send("/api/ag-ui", token, body).await;
         assert_eq!((status, types(&stream).join(" ").as_str()), (StatusCode::OK, "RUN_STARTED RUN_ERROR"), "{stream}");
@@ -148,7 +148,7 @@ async fn a_chat_belongs_to_its_principal() {
     assert_eq!(rig.warehouse.placed(), 1);
 }
 
-/// The page runs its own script only, and its buttons use the routes of the chat.
+/// The page can run only its own script, and its buttons use the routes of the chat.
 #[tokio::test]
 async fn the_page_is_plain_and_strict() {
     let rig = Rig::new();
@@ -157,7 +157,7 @@ async fn the_page_is_plain_and_strict() {
     let policy = page.headers()["content-security-policy"].to_str().unwrap().to_owned();
     assert!(policy.starts_with("default-src 'none'; script-src 'self';") && !policy.contains("unsafe"), "{policy}");
     let html = text(page).await;
-    // No script, style or handler in the page itself.
+    // The page itself contains no script, style or handler.
     assert!(!html.contains(" on") && !html.contains("style=") && !html.contains("javascript:"), "{html}");
     assert_eq!((html.matches("<script").count(), html.matches("<style").count()), (1, 0));
     let script = text(rig.get("/page.js", "").await).await;
@@ -239,7 +239,7 @@ async fn two_tabs_do_not_overwrite_each_other() {
     kept.sort_by_key(|text| ["hello", "one", "two"].iter().position(|known| known == text));
     assert_eq!(kept, taken);
     assert!(taken.len() > 1, "one of them has the chat");
-    // A tab that is behind decides too late.
+    // A tab with an old state decides too late.
     let (_, stream) = rig.post("a", &says("order 3 hinge")).await;
     let question = asked(&stream);
     let (approve, deny) = (decides(&question, true), decides(&question, false));

@@ -1,4 +1,4 @@
-//! The tools under the policy of the service: through the gate, over a warehouse in memory.
+//! Tests the tools through the gate, with the policy of the service and a warehouse in memory.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at its first surprise")]
 #![allow(unused_crate_dependencies, reason = "the crate's own dependencies are not this test's")]
@@ -43,7 +43,7 @@ async fn purchase_prices_are_not_shown() {
 async fn an_order_waits_for_a_person() {
     let (service, warehouse) = service();
     let order = json!({ "part_id": "P-20", "count": 3 });
-    // No result has shown the id yet.
+    // No result has contained the id yet.
     service.call("stock__order", order.clone()).await.assert_violation("/part_id");
     service.call("stock__find", json!({ "text": "hinge" })).await.assert_outcome("ok");
 

@@ -1,5 +1,5 @@
-//! The places where `check` ends the process: before and after each turn of the model, each effect, and each write of
-//! the store.
+//! Kills or stops the process at a numbered place, for `check`. Places are before and after each turn of the model and
+//! each effect, and after each write of the store.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -16,9 +16,9 @@ use tool_runtime::store::{
     StoredDocument, WriteHandle,
 };
 
-/// Counts the places that the process passes, and kills or stops it at one of them.
+/// Counts the places that the process passes, and kills or stops the process at one of them.
 pub struct Crossings {
-    /// The number of passed places, and the file that lists them. `None` without `FLEET_CROSSINGS`.
+    /// The number of passed places, and the file that lists them; `None` without `FLEET_CROSSINGS`.
     seen: Option<Mutex<(u32, File)>>,
     signal: Option<(u32, Signal)>,
 }
@@ -30,8 +30,8 @@ enum Signal {
 }
 
 impl Crossings {
-    /// Reads the environment. `FLEET_CROSSINGS` turns counting on, `FLEET_KILL` is the number of the place where the
-    /// process is killed, and `FLEET_STOP` that of the place where it stops until `SIGCONT`.
+    /// Reads the environment. `FLEET_CROSSINGS` turns counting on. `FLEET_KILL` is the number of the place at which the
+    /// process is killed. `FLEET_STOP` is the number of the place at which it stops until `SIGCONT`.
     ///
     /// # Errors
     /// The file `crossings` cannot be opened.
@@ -49,14 +49,14 @@ impl Crossings {
         Ok(Self { seen, signal })
     }
 
-    /// Counts a place, and kills or stops the process here if it is the chosen one.
+    /// Counts a place. Kills or stops the process if the place has the chosen number.
     pub fn cross(&self, place: &str) {
         let Some(seen) = &self.seen else { return };
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.0 += 1;
-        // Synchronized, so that the file lists the place even if the process is killed right here.
+        // The file is synchronized, so that it lists the place even if the process is killed now.
         let _written = writeln!(seen.1, "{place}").and_then(|()| seen.1.sync_data());
-        // The lock is held, so no other thread passes a place meanwhile.
+        // The lock is held, so no other thread passes a place at the same time.
         match self.signal.filter(|(at, _)| *at == seen.0) {
             None => {}
             // `raise` signals this thread, so it executes nothing more before the process stops.
@@ -72,14 +72,14 @@ impl Crossings {
     }
 }
 
-/// A store whose writes are places that the process passes.
+/// A store that counts each write as a place.
 pub struct WatchedStore {
     store: Arc<dyn Store>,
     crossings: Arc<Crossings>,
 }
 
 impl WatchedStore {
-    /// Watches a store.
+    /// Wraps a store.
     pub const fn new(store: Arc<dyn Store>, crossings: Arc<Crossings>) -> Self {
         Self { store, crossings }
     }
@@ -122,7 +122,7 @@ impl Store for WatchedStore {
         self.store.flush().await
     }
 
-    // The default implementation reads the time in a transaction, which would count as a place.
+    // The default implementation reads the time in a transaction, which would count as a write.
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.store.now().await
     }
@@ -131,7 +131,7 @@ impl Store for WatchedStore {
         self.store.changed().await;
     }
 
-    // The worker's listings run as they do without the wrapper.
+    // Forwarded so that the worker's queries are those of the wrapped store.
     async fn due_runs(&self, now: Timestamp, lane: Option<&str>, limit: usize) -> Result<Vec<DueRun>, StoreError> {
         self.store.due_runs(now, lane, limit).await
     }

@@ -1,4 +1,4 @@
-//! An agent whose steps Restate journals, with the ledger in SQLite.
+//! An agent whose steps are in Restate's journal, with the ledger of calls in SQLite.
 //!
 //! `fleet` serves the endpoint that Restate calls; `fleet records` writes the records of its store, one JSON object per
 //! line, after checking their chains.
@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let data = PathBuf::from(std::env::var("FLEET_DATA").unwrap_or_else(|_| "fleet-data".to_owned()));
     std::fs::create_dir_all(&data)?;
     // With `memory`, each process has its own ledger, so a repeated step cannot find the effect of the previous
-    // one.
+    // attempt.
     let store: Arc<dyn Store> = match std::env::var("FLEET_STORE").as_deref() {
         Ok("memory") => Arc::new(MemoryStore::new()),
         _ => Arc::new(SqlStore::sqlite(data.join("store.db"), SqlOptions::new()).await?),

@@ -1,4 +1,4 @@
-//! A scripted model. Its turns depend only on the history, so that every process continues in the same way.
+//! A scripted model. Its turns depend only on the history, so every process continues a conversation in the same way.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ const SCAN_ONLY: &str = "Scan only.";
 /// The first message that selects the script whose calls can be settled after a crash.
 const RESERVE: &str = "Reserve it.";
 
-/// Five turns with one call each (one needs a person, one the client) and an answer. After the message `Pay only.` or
-/// `Scan only.`, a single turn with a call that needs a person or the client, and an answer. After `Reserve it.`, a
-/// turn with a call that can be looked up, one with a call that may be repeated, and an answer.
+/// A scripted model. By default it has five turns with one call each, one of which needs a person and one the client,
+/// and then an answer. After `Pay only.` or `Scan only.`, it has a single call, for a person or the client, and an
+/// answer. After `Reserve it.`, it has a call that can be looked up, a call that may be repeated, and an answer.
 pub struct Script {
     crossings: Arc<Crossings>,
 }

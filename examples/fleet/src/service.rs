@@ -7,11 +7,11 @@ use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::{RunOptions, ToolRunner};
 use tool_runtime_restate::{Journal, answer, decide, questions};
 
-/// The parts that every process of the fleet has.
+/// The agent and the runner of a process.
 pub struct Fleet {
     /// The model, with the settings of the loop.
     pub agent: Agent,
-    /// The gate, over the store that all processes share.
+    /// The gate, with the store that all processes share.
     pub runner: ToolRunner,
 }
 
@@ -33,7 +33,7 @@ struct Decision {
 #[serde(deny_unknown_fields)]
 struct Answer {
     call: String,
-    /// The result; left out if the client could not execute the call.
+    /// The result; absent if the client could not execute the call.
     value: Option<serde_json::Value>,
 }
 
@@ -57,8 +57,8 @@ impl FleetService {
         Ok(Json(questions(&ctx).await?))
     }
 
-    /// Brings a decision. The decider and their tenant are in headers, which the gateway in front of Restate sets after
-    /// authentication.
+    /// Delivers a decision. The decider and their tenant are in headers, which the gateway in front of Restate sets
+    /// after authentication.
     #[handler]
     async fn decide(&self, ctx: SharedWorkflowContext<'_>, Json(decision): Json<Decision>) -> HandlerResult<()> {
         let header = |name: &'static str| {
@@ -71,7 +71,7 @@ impl FleetService {
         decide(&ctx, &self.0.runner, &decision.question, verdict, &decider).await
     }
 
-    /// Brings a client's answer. The gateway in front of Restate admits only the owner of the conversation.
+    /// Delivers a client's answer. The gateway in front of Restate admits only the owner of the conversation.
     #[handler]
     async fn answer(&self, ctx: SharedWorkflowContext<'_>, Json(given): Json<Answer>) -> HandlerResult<()> {
         let given = match given.value {

@@ -1,5 +1,5 @@
-//! Tools whose effects are lines of a file, one that only reads, and one that the client executes. Of those with
-//! effects, one can look for its effect, and one may be repeated.
+//! Tools whose effects are lines of a file, a tool that only reads, and a tool that the client executes. One tool with
+//! effects can look up its effect, and one may be repeated.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -13,13 +13,13 @@ use crate::crossing::Crossings;
 /// Effects outside of the application.
 #[capability(effect = external_side_effect)]
 pub trait Outgoing {
-    /// Sends a line, once it is on the disk.
+    /// Writes a line to the disk, which counts as sending it.
     ///
     /// # Errors
     /// The file cannot be written.
     fn send(&self, line: &str) -> io::Result<()>;
 
-    /// Sends a line with a key, unless the key is refused. Returns whether it was sent.
+    /// Sends a line with a key, unless the key is refused. Returns whether the line was sent.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -127,16 +127,16 @@ fn sent<T>(sent: io::Result<T>) -> Result<T, ToolError> {
 /// A file that represents an outside system.
 pub struct Outbox {
     file: Mutex<File>,
-    /// Where it is, for the lines that were sent by other processes.
+    /// The path of the file, to read the lines of other processes.
     path: PathBuf,
     crossings: Arc<Crossings>,
 }
 
 impl Outbox {
-    /// Opens the file, or makes it.
+    /// Opens the file, or creates it.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The file cannot be opened.
     pub fn open(path: &Path, crossings: Arc<Crossings>) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(Self { file: Mutex::new(file), path: path.to_owned(), crossings })
@@ -155,7 +155,7 @@ impl Outbox {
         Ok(lock)
     }
 
-    /// The file whose existence means that the key is refused.
+    /// Returns the path of the file whose existence means that the key is refused.
     fn refusal(&self, key: &str) -> PathBuf {
         self.path.with_file_name(format!("refused-{key}"))
     }
@@ -258,7 +258,7 @@ mod tests {
         parts.call("parts__scan", json!({ "part": 7 })).await.assert_outcome("client_required");
     }
 
-    /// A payment whose tool panicked may have been made: a person decides on the next one.
+    /// A panicked tool may have made the payment, so a person decides on the next one.
     #[tokio::test]
     async fn a_payment_after_a_fault_waits_for_a_person() {
         let parts = parts().fault("parts__pay", Fault::Panic);

@@ -1,4 +1,4 @@
-//! An MCP server with the tools that the protocol's conformance suite calls.
+//! An MCP server with the tools for the protocol's conformance suite.
 //!
 //! `mcp-fixtures` serves one client over standard input and output. `mcp-fixtures 127.0.0.1:PORT [ORIGIN..]` serves
 //! many over HTTP until it gets SIGTERM or Ctrl-C, and prints its address to standard output. At its end it prints the

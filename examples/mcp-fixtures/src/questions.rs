@@ -1,4 +1,4 @@
-//! Tools that ask the client's model or the person at the client.
+//! Tools that send questions to the client's model, or to the person at the client.
 
 use serde_json::{Value, json};
 use tool_runtime::capability::{ClientError, Elicit, Sample};

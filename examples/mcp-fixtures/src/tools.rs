@@ -1,4 +1,4 @@
-//! Tools that answer by themselves: texts, files, errors, progress.
+//! Tools without questions: they return texts, files and errors, and report progress.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,7 +89,7 @@ async fn reconnection() -> Result<String, ToolError> {
     Ok("Reconnection test completed successfully".to_owned())
 }
 
-/// A tool whose schema comes from elsewhere and stays as it is.
+/// Returns a tool with a foreign schema, which is published unchanged.
 pub(crate) fn schema() -> DynamicTool {
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -1,4 +1,4 @@
-//! The program answers a client over standard input and output, and ends with it.
+//! Tests that the program answers a client over standard input and output, and ends when the client closes them.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test")]
 

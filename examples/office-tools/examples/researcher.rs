@@ -29,7 +29,7 @@ allowed_graphs = ["researcher"]
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // In place of models: one for the graph, one for the agent that calls it.
+    // Scripts replace two models: that of the graph, and that of the agent which calls the graph.
     let inner = ScriptedModel::new([
         ScriptedTurn::call("c1", "docs__search", r#"{"query":"train class"}"#),
         ScriptedTurn::text(r#"{"summary":"Second class.","findings":["d-7: Travel expenses"]}"#),

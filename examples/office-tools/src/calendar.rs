@@ -1,4 +1,4 @@
-//! The calendar of the person the agent works for, behind a connection.
+//! The calendar of the user, through a connection to their account.
 
 use async_trait::async_trait;
 use jiff::civil::Date;
@@ -12,7 +12,7 @@ use crate::Failure;
 #[capability(effect = read_only, kind = "calendar")]
 #[async_trait]
 pub trait Calendar {
-    /// Events from one day to another, both included.
+    /// Returns the events from one day to another, both included.
     async fn events(&self, from: Date, to: Date) -> Result<Vec<Event>, Failure>;
 }
 

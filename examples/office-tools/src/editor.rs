@@ -1,4 +1,4 @@
-//! Opening a file in the user's editor: prepared here, executed by the client.
+//! Opens a file in the user's editor. The tool prepares the request, and the client executes it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub async fn open_in_editor(
     #[schemars(range(min = 1))]
     line: Option<u32>,
 ) -> Result<OpenRequest, ToolError> {
-    // Fails here rather than at the client if the file does not exist.
+    // If the file does not exist, the call fails here and not at the client.
     let file = files.read(&path, 1).await.map_err(|failure| failure.of("file"))?;
     Ok(OpenRequest { path: file.path, line: line.unwrap_or(1) })
 }

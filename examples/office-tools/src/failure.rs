@@ -5,7 +5,7 @@ use std::fmt;
 
 use tool_runtime::ToolError;
 
-/// The error of an adapter. A model reads a fixed sentence for each kind; operators read the source too.
+/// The error of an adapter. A model reads a fixed sentence for each kind; operators also read the source.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Failure {
@@ -15,7 +15,7 @@ pub enum Failure {
     Forbidden,
     /// The item is too large, or not text.
     Unreadable,
-    /// The system behind the adapter failed.
+    /// The system that the adapter uses failed.
     Unavailable(Box<dyn Error + Send + Sync>),
 }
 

@@ -9,17 +9,17 @@ use tool_runtime::{Precondition, ToolContext, ToolError, capability, tool};
 
 use crate::Failure;
 
-/// How much of a file is read by default.
+/// The default number of bytes that are read of a file.
 const DEFAULT_BYTES: u64 = 16 * 1024;
 
-/// How much of a file is compared before it is replaced.
+/// The number of bytes of a file that the precondition of a replacement states.
 const COMPARED_BYTES: u64 = 1024 * 1024;
 
 /// Reads files below the workspace folder.
 #[capability(effect = read_only)]
 #[async_trait]
 pub trait FileReader {
-    /// The first bytes of a text file.
+    /// Reads the first bytes of a text file.
     async fn read(&self, path: &str, max_bytes: u64) -> Result<FileText, Failure>;
     /// Passes the path and text of every text file to `each`, on the caller's thread, until it returns `false`.
     ///
@@ -88,7 +88,7 @@ impl WriteFile {
         Ok(Written { bytes: self.text.len(), path: self.path })
     }
 
-    /// An approval replaces the text that the person was shown; if the file has changed since, they are asked again.
+    /// States the present text, which the approver sees. If the file changes before the call, the call waits again.
     async fn precondition(self, reader: &dyn FileReader) -> Result<Precondition, ToolError> {
         match reader.read(&self.path, COMPARED_BYTES).await {
             Ok(present) => Ok(Precondition::of("the present text", present.text)),
@@ -139,7 +139,7 @@ pub fn count_words(
         for word in text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty()) {
             *counts.entry(word.to_lowercase()).or_default() += 1;
         }
-        // The caller stopped waiting, and nothing else stops a blocking thread.
+        // A cancellation does not stop a blocking thread, so the loop checks it.
         !ctx.cancellation().is_cancelled()
     });
     visited.map_err(|failure| failure.of("workspace folder"))?;

@@ -1,7 +1,7 @@
-//! Tools that an office would give an agent, written against capability traits.
+//! Office tools for an agent, written against capability traits.
 //!
-//! This crate is the authors' side. It knows no database, file system or network, and its lints (`clippy.toml`)
-//! enforce that.
+//! This crate is the part of the tools' authors. It does not use a database, the file system or the network, and its
+//! lints (`clippy.toml`) enforce that.
 //! An application links it with `use office_tools as _;` and binds an adapter to every capability.
 
 pub mod calendar;

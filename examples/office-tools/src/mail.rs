@@ -11,7 +11,7 @@ use crate::Failure;
 #[capability(effect = external_side_effect)]
 #[async_trait]
 pub trait Mailer {
-    /// Sends a mail or queues it. `key` is the same when the same call is repeated, so that it is sent once.
+    /// Sends a mail or queues it. A repeated call has the same `key`, so that the mail is sent once.
     async fn send(&self, mail: &Mail, key: &str) -> Result<(), Failure>;
 }
 

@@ -11,7 +11,7 @@ use crate::Failure;
 #[capability(effect = read_only)]
 #[async_trait]
 pub trait NoteReader {
-    /// All notes, newest first.
+    /// Returns all notes, newest first.
     async fn list(&self) -> Result<Vec<Note>, Failure>;
 }
 

@@ -1,9 +1,9 @@
-//! A PDF of one page of text, for models that read documents.
+//! Writes a PDF with one page of text, for models that read documents.
 
 use std::fmt::Write as _;
 
-/// Returns the bytes of a PDF with these lines on one page. Characters beyond Latin-1 become question marks: the fonts
-/// that every reader has know no others.
+/// Returns the bytes of a PDF with these lines on one page. Characters beyond Latin-1 become question marks, because
+/// the standard fonts of PDF do not have them.
 pub(crate) fn page(lines: &[String]) -> Vec<u8> {
     let mut text = String::from("BT /F1 11 Tf 14 TL 56 786 Td\n");
     for line in lines {

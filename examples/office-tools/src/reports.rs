@@ -11,7 +11,7 @@ use crate::Failure;
 #[capability(effect = read_only)]
 #[async_trait]
 pub trait DoorLog {
-    /// Every entry, oldest first.
+    /// Returns all entries, oldest first.
     async fn entries(&self) -> Result<Vec<DoorEntry>, Failure>;
 }
 

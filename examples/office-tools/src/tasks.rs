@@ -1,4 +1,4 @@
-//! Tasks: list, create, change, delete. Reading and writing are separate capabilities.
+//! Lists, creates, changes and deletes tasks. Reading and writing are separate capabilities.
 
 use async_trait::async_trait;
 use jiff::civil::Date;
@@ -13,7 +13,7 @@ use crate::Failure;
 #[capability(effect = read_only)]
 #[async_trait]
 pub trait TaskReader {
-    /// Tasks in a state, or all of them, oldest first.
+    /// Returns the tasks in a state, or all tasks, oldest first.
     async fn list(&self, state: Option<TaskState>) -> Result<Vec<Task>, Failure>;
 }
 
@@ -21,7 +21,7 @@ pub trait TaskReader {
 #[capability(effect = state_change)]
 #[async_trait]
 pub trait TaskWriter {
-    /// Creates a task under an id. A second call with the same id changes nothing.
+    /// Creates a task with its id. A second call with the same id changes nothing.
     async fn create(&self, task: Task) -> Result<Task, Failure>;
     /// Changes the given fields and returns the task.
     async fn update(&self, id: Uuid, change: TaskChange) -> Result<Task, Failure>;
@@ -75,7 +75,7 @@ pub struct TaskChange {
     effect = read_only,
     redact = ["task_id", "title", "state", "due_date"],
     tags = ["tasks"],
-    // Words of people who look for this list.
+    // Words that users write when they want this list.
     also = ["open", "overdue", "late", "to-do", "deadlines"]
 )]
 pub async fn list_tasks(

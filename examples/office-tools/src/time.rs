@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tool_runtime::{ToolError, capability, tool};
 
-/// Tells the time.
+/// Returns the time.
 #[capability(effect = read_only)]
 pub trait Clock {
     /// Returns the current time.

@@ -1,4 +1,4 @@
-//! Weather, from any source that the application binds; the result names the source.
+//! Weather from any source that the application binds. The result names the source.
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use tool_runtime::{ToolError, WithMedia, capability, tool};
 use crate::time::Clock;
 use crate::{Failure, pdf};
 
-/// Knows the weather of places.
+/// Returns the weather of places.
 #[capability(effect = read_only)]
 #[async_trait]
 pub trait Climate {

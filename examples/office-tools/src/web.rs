@@ -7,11 +7,11 @@ use tool_runtime::{ToolError, capability, tool};
 
 use crate::Failure;
 
-/// Fetches pages. The request itself can carry data to the server, so the effect is more than reading.
+/// Fetches pages. The request itself can send data to the server, so the effect is not `read_only`.
 #[capability(effect = external_side_effect)]
 #[async_trait]
 pub trait PageFetcher {
-    /// The text of a page.
+    /// Fetches a page.
     async fn fetch(&self, url: &str) -> Result<Page, Failure>;
 }
 

@@ -1,4 +1,4 @@
-//! The lints of this crate refuse every way in which a tool could reach the world past its capabilities.
+//! Tests that the lints of this crate refuse every way for a tool to reach the outside without a capability.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 #![allow(unused_crate_dependencies, reason = "the crate's own dependencies are not this test's")]
@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 
-/// One violation per line, each with the path that the lint has to name.
+/// Violations of the lints, each with the path that the message must name.
 const VIOLATIONS: &[(&str, &str)] = &[
     ("let _ = std::env::vars().count();", "std::env::vars"),
     ("let _ = std::env::var(\"KEY\");", "std::env::var"),

@@ -1,4 +1,4 @@
-//! The tools as a model sees them: through the gate, on adapters made for the test.
+//! Tests of the tools through the gate, with adapters for tests.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at its first surprise")]
 #![allow(unused_crate_dependencies, reason = "the crate's own dependencies are not this test's")]
@@ -82,7 +82,7 @@ async fn an_invented_id_changes_nothing() {
     changed.assert_outcome("ok").assert_capability_calls(["TaskWriter::update"]);
 }
 
-/// Each template is one sentence, with a part for each optional argument.
+/// Each template is one sentence with optional parts.
 #[tokio::test]
 async fn an_approver_reads_the_parts_that_change() {
     let policy = "allowed_tools = ['tasks__list_tasks', 'tasks__create_task', 'tasks__update_task']\n\

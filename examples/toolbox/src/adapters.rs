@@ -1,4 +1,4 @@
-//! Adapters: the implementations of the capabilities of the office tools.
+//! The adapters, which implement the capabilities of the office tools.
 
 pub(crate) mod calendar;
 pub(crate) mod climate;
@@ -23,7 +23,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|error| Failure::Unavailable(error.into()))?
 }
 
-/// Wraps an error of the system behind an adapter; operators read it.
+/// Wraps an error of the system that an adapter uses. Only operators read it.
 pub(crate) fn unavailable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Failure {
     Failure::Unavailable(error.into())
 }

@@ -1,4 +1,4 @@
-//! The application's own commands, which inspect recorded responses and calls of models.
+//! The application's commands, which inspect recorded responses and calls of models.
 
 mod hydrate;
 mod replay;

@@ -1,4 +1,4 @@
-//! The composition root: the only place where tools meet adapters.
+//! The composition root: the only module that connects tools with adapters.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) const PRINCIPAL: &str = "ada";
 pub(crate) const TENANT: &str = "example-org";
 const CALENDAR: &str = "calendar-of-ada";
 
-/// Opens everything below the data folder, creating and seeding it on first use.
+/// Opens the adapters in the data folder. On first use, creates the folder and example data.
 pub(crate) fn open(data: &Path) -> Result<Adapters, Error> {
     std::fs::create_dir_all(data).map_err(|error| cannot("data", &error))?;
     let database = Arc::new(Database::open(&data.join("toolbox.db"))?);
@@ -64,7 +64,7 @@ pub(crate) fn open(data: &Path) -> Result<Adapters, Error> {
     Ok(adapters)
 }
 
-/// The broker of calendars, with the account of the principal of commands that name none.
+/// Creates the broker of calendars, with the account of the default principal.
 fn calendars(data: &Path, database: Arc<Database>) -> Result<CalendarBroker, Error> {
     let key = |name| vault::key(&data.join(name)).map_err(|error| cannot("data", &error));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -75,7 +75,7 @@ fn calendars(data: &Path, database: Arc<Database>) -> Result<CalendarBroker, Err
     Ok(CalendarBroker::new(database, Arc::clone(&service), vault, service, clock))
 }
 
-/// Lists the state that tools can change (rows, files, mails), one line per item. Creates and changes nothing.
+/// Lists the rows, files and mails that tools can change, one line per item. Creates and changes nothing.
 pub(crate) fn inspect(data: &Path) -> Result<Vec<String>, Error> {
     let mut lines = Database::describe(&data.join("toolbox.db"))?;
     lines.extend(Workspace::describe(&data.join("workspace")).map_err(|error| cannot("workspace", &error))?);
@@ -113,7 +113,7 @@ mod tests {
         tool_runtime::assert_catalog_ok!();
     }
 
-    /// The adapters behind the gate: what a tool wrote is what another one reads.
+    /// Through the gate and the adapters, a tool reads the data that another tool wrote.
     #[tokio::test]
     async fn a_task_that_was_created_is_listed() {
         use office_tools::tasks::{create_task, list_tasks};
@@ -134,7 +134,7 @@ mod tests {
         assert!(listed.to_model().contains("Water the plants"), "{listed}");
     }
 
-    /// The policy fits the catalog, also with all of its commented-out rules in force.
+    /// The policy fits the catalog, also with all of its commented-out rules.
     #[test]
     fn the_policy_and_its_examples_are_in_order() {
         use office_tools as _;

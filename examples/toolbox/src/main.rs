@@ -1,4 +1,4 @@
-//! The toolbox: an application that links the office tools, binds their adapters, and has a command line.
+//! The toolbox: an application that links the office tools, binds their adapters, and runs the command line.
 
 mod adapters;
 mod commands;
@@ -10,7 +10,7 @@ mod recorded;
 
 use std::process::ExitCode;
 
-// Links the registrations: without this line the catalog is empty.
+// This line links the tools. Without it, the catalog is empty.
 use office_tools as _;
 use tool_runtime::ToolCatalog;
 use tool_runtime::error::BuildError;
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     run(app)
 }
 
-/// The linked tools, and the one that searches them.
+/// Returns the linked tools, and the tool that searches them.
 fn catalog() -> Result<ToolCatalog, BuildError> {
     let catalog = ToolCatalog::builder().collect().dynamic(DynamicTool::search_tools());
     #[cfg(feature = "code-mode")]
@@ -42,7 +42,7 @@ fn catalog() -> Result<ToolCatalog, BuildError> {
     catalog.build()
 }
 
-/// A tool that runs a script over tools that only read. `code.toml` is a policy for it.
+/// Returns a tool that runs scripts, which can call `read_only` tools. `code.toml` is a policy for it.
 #[cfg(feature = "code-mode")]
 fn scripts() -> tool_runtime::agent::CodeMode {
     tool_runtime::agent::CodeMode::new("code", "1").tools([

@@ -1,5 +1,5 @@
-//! Spans and metrics for a collector (feature `otlp`), over OTLP/HTTP. `OTEL_EXPORTER_OTLP_ENDPOINT` holds its address,
-//! as for every program that exports: `http://127.0.0.1:4318`.
+//! Exports spans and metrics to a collector over OTLP/HTTP (feature `otlp`). `OTEL_EXPORTER_OTLP_ENDPOINT` holds the
+//! collector's address, for example `http://127.0.0.1:4318`.
 
 use std::io::Write as _;
 use std::sync::mpsc;
@@ -19,7 +19,7 @@ use tracing_opentelemetry::{MetricsLayer, OpenTelemetryLayer};
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::{Layer, Registry};
 
-/// The variables with the address of the collector. The first two are for one kind each, and win over the last.
+/// The variables with the address of the collector. The first two are for one kind each, and override the last.
 const ENDPOINTS: [&str; 3] =
     ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
@@ -33,8 +33,7 @@ const FLUSH: Duration = Duration::from_secs(5);
 const SECONDS: [f64; 14] = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 const INVOCATION_SECONDS: [f64; 13] = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6];
 
-/// Lists the variables in the help. They are OpenTelemetry's standard variables, so the program has no options for
-/// them.
+/// Adds OpenTelemetry's standard variables to the help. The program has no options for them.
 pub(crate) fn variables(app: App) -> App {
     app.variable("OTEL_EXPORTER_OTLP_ENDPOINT", "where spans and metrics go, such as http://127.0.0.1:4318")
         .variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, ..METRICS_ENDPOINT", "the same for one kind, as the whole URL")
@@ -49,7 +48,7 @@ pub(crate) struct Exporting {
 }
 
 impl Exporting {
-    /// Starts to export. Returns `None` if the environment names no collector.
+    /// Starts to export; `None` if the environment names no collector.
     pub(crate) fn start() -> Result<Option<Self>, Box<dyn std::error::Error>> {
         if ENDPOINTS.iter().all(|name| std::env::var_os(name).is_none_or(|value| value.is_empty())) {
             return Ok(None);
@@ -101,7 +100,7 @@ impl Exporting {
         let (ended, wait) = mpsc::channel();
         std::thread::spawn(move || {
             let (spans, metrics) = (self.spans.shutdown(), self.metrics.shutdown());
-            // Fails if the time is over, because the receiver is gone then.
+            // This fails if the time is over, because the receiver is then gone.
             let _ = ended.send(spans.is_ok() && metrics.is_ok());
         });
         if !wait.recv_timeout(FLUSH).unwrap_or_default() {
@@ -111,7 +110,7 @@ impl Exporting {
     }
 }
 
-/// Returns the unit and the boundaries of an instrument, which an event of `tracing` cannot carry.
+/// Returns the unit and the boundaries of an instrument, which an event of `tracing` cannot contain.
 fn histogram(instrument: &Instrument) -> Option<Stream> {
     let (unit, boundaries) = match instrument.name() {
         "gen_ai.execute_tool.duration" | "gen_ai.client.operation.duration" => ("s", SECONDS.to_vec()),
@@ -123,7 +122,7 @@ fn histogram(instrument: &Instrument) -> Option<Stream> {
     Stream::builder().with_unit(unit).with_aggregation(aggregation).build().ok()
 }
 
-/// Exports lists as lists: a field of a `tracing` span can only hold their JSON.
+/// Converts lists back: a field of a `tracing` span contains the JSON of a list, and the export has the list itself.
 #[derive(Debug)]
 struct Spans(SpanExporter);
 

@@ -23,7 +23,7 @@ struct Recorded {
     violations: Vec<String>,
 }
 
-/// The recording writes `pointer: keyword`, and `/` for the root.
+/// Returns the violations in the notation of the recording: `pointer: keyword`, with `/` for the root.
 fn violations(result: &HydrationResult) -> Vec<String> {
     let Err(error) = &result.hydrated else { return Vec::new() };
     let root = |pointer: &str| if pointer.is_empty() { "/".to_owned() } else { pointer.to_owned() };
@@ -33,7 +33,7 @@ fn violations(result: &HydrationResult) -> Vec<String> {
     found
 }
 
-/// Omits violations by `null` in the recorded schemas, because optional arguments may be `null` here.
+/// Returns the recorded violations except violations by `null`, because optional arguments may be `null` here.
 fn without_nulls(call: &Recorded) -> Vec<String> {
     let arguments: serde_json::Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let is_null = |line: &&String| {
@@ -57,19 +57,19 @@ fn check(case: &Case, call: &Recorded, result: &HydrationResult) -> Result<(), S
         return told(outcome == Some(Outcome::InvalidJson), "invalid_json");
     }
     if verdict("unknown_tool") {
-        // A denied tool and an unknown one have the same text.
+        // A model gets the same text for a denied tool and for an unknown one, so both match.
         return told(matches!(outcome, Some(Outcome::Unavailable | Outcome::PolicyDenied)), "unavailable");
     }
     let mut expected = without_nulls(call);
     if verdict("not_an_object") {
         expected = vec!["/: type".to_owned()];
     }
-    // The recorded schemas have `minProperties` only; ours reports the same mistake as `require_any`, and once.
+    // The recorded schemas have `minProperties`; ours report the same mistake once, as `require_any`.
     if verdict("no_update_field") {
         expected.retain(|line| line != "/: minProperties");
         expected.push("/: require_any".to_owned());
     }
-    // The evidence rule refuses made-up ids in addition to any other mistake of the call.
+    // The evidence rule reports made-up ids in addition to other mistakes of the call.
     if verdict("bogus_id") || verdict("id_from_old_turn") {
         expected.push("/task_id: evidence".to_owned());
     }

@@ -1,5 +1,5 @@
-//! The attributes of one argument: `#[arg(..)]`, and the keys of `#[serde(..)]` and `#[schemars(..)]` that keep schema
-//! and parser in agreement.
+//! The attributes of one argument: `#[arg(..)]`, and the keys of `#[serde(..)]` and `#[schemars(..)]` with which schema
+//! and parser still agree.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::ToTokens;
@@ -22,15 +22,15 @@ pub(crate) struct ArgumentAttr {
     pub(crate) derived: Vec<Attribute>,
     /// Attributes that stay on a parameter.
     pub(crate) kept: Vec<Attribute>,
-    /// `#[cfg(..)]` and `#[cfg_attr(..)]`, for a rule to refuse.
+    /// `#[cfg(..)]` and `#[cfg_attr(..)]`, which a rule refuses.
     pub(crate) conditional: Vec<Attribute>,
-    /// The keys of `#[schemars(..)]`, for a rule about types that they do not constrain.
+    /// The keys of `#[schemars(..)]`. A rule refuses those that do not constrain the type.
     pub(crate) constraints: Vec<Ident>,
-    /// `#[serde(..)]` or `#[schemars(..)]`, for a rule about borrowed arguments.
+    /// `#[serde(..)]` or `#[schemars(..)]`, which a rule refuses on borrowed parameters.
     pub(crate) described: Option<Attribute>,
 }
 
-/// Where a default comes from.
+/// The source of a default.
 pub(crate) enum DefaultValue {
     /// `#[arg(default = EXPR)]`
     Expr(Box<Expr>),
@@ -123,7 +123,7 @@ fn serde(attr: &Attribute, out: &mut ArgumentAttr, errors: &mut Errors) {
     }
 }
 
-/// Reports a serde key that an argument cannot have, with the alternative.
+/// Reports a serde key that an argument cannot have, and what to write instead.
 fn refuse_serde(place: &Ident, key: &str, errors: &mut Errors) {
     let instead = match key {
         "flatten" => "write the fields as arguments, or nest them in a separate object",
@@ -175,7 +175,7 @@ fn schemars_key(piece: &Piece, errors: &mut Errors) {
     }
 }
 
-/// The pieces of `#[name(..)]`.
+/// Returns the keys of `#[name(..)]`, and reports an attribute of another shape.
 pub(super) fn list(attr: &Attribute, shape: &str, known: &[&str], errors: &mut Errors) -> Vec<Piece> {
     if let Meta::List(list) = &attr.meta {
         return pieces(list.tokens.clone(), known, errors);
@@ -185,7 +185,7 @@ pub(super) fn list(attr: &Attribute, shape: &str, known: &[&str], errors: &mut E
 }
 
 impl ArgumentAttr {
-    /// Returns the first attribute that only an argument from the model can have.
+    /// Returns the first attribute that is not allowed on a borrowed parameter.
     pub(crate) fn of_arguments_only(&self) -> Option<TokenStream> {
         let key = |ident: &Ident| ident.to_token_stream();
         None.or_else(|| self.default.key().map(key))

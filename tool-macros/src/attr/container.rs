@@ -1,4 +1,4 @@
-//! `#[serde(..)]` and `#[schemars(..)]` on the item itself: few keys, because the macro writes the rest.
+//! `#[serde(..)]` and `#[schemars(..)]` on the item itself. Few keys are allowed, because the macro writes the others.
 
 use syn::{Attribute, LitStr};
 
@@ -11,9 +11,9 @@ use crate::names::{RenameRule, one_of};
 #[derive(Default)]
 pub(crate) struct Container {
     pub(crate) rename_all: Option<RenameRule>,
-    /// For the derives.
+    /// Attributes to be copied to the generated struct with the derives.
     pub(crate) derived: Vec<Attribute>,
-    /// Everything else, in the author's order.
+    /// All other attributes, in the author's order.
     pub(crate) kept: Vec<Attribute>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn container(attrs: &[Attribute], errors: &mut Errors) -> Container {
             }
             out.derived.push(attr.clone());
         } else if is_tool(attr) {
-            // It is not kept: a second expansion would define everything twice.
+            // The second `#[tool]` is dropped, because its expansion would define everything twice.
             errors.at(attr, "`#[tool]` is given twice; keep one, or write a second function");
         } else {
             out.kept.push(attr.clone());
@@ -39,7 +39,7 @@ pub(crate) fn container(attrs: &[Attribute], errors: &mut Errors) -> Container {
     out
 }
 
-/// Whether it is another `#[tool(..)]`, however its path is written.
+/// Whether the attribute is `#[tool(..)]`, with or without a path.
 pub(crate) fn is_tool(attr: &Attribute) -> bool {
     attr.path().segments.last().is_some_and(|last| last.ident == "tool")
 }

@@ -1,11 +1,11 @@
-//! [`Key`]: one key of an attribute, which may be absent, unreadable or given.
+//! [`Key`]: one key of an attribute, which may be absent, unreadable or present.
 
 use proc_macro2::Ident;
 
 use crate::attr::{Piece, duplicate_key};
 use crate::errors::Errors;
 
-/// One key. A key that was written with an unreadable value is not missing: only its value is reported.
+/// One key. A key with an unreadable value does not count as missing, because its value has been reported.
 #[derive(Default)]
 pub(crate) enum Key<T> {
     #[default]
@@ -15,7 +15,7 @@ pub(crate) enum Key<T> {
 }
 
 impl<T> Key<T> {
-    /// Fills the key from a piece of the attribute; a second piece of the same key is reported.
+    /// Reads the key from a piece of the attribute. Reports a second piece with the same key.
     pub(crate) fn read(
         &mut self,
         piece: &Piece,
@@ -66,7 +66,7 @@ impl<T> Key<T> {
 }
 
 impl Key<()> {
-    /// A key without a value.
+    /// Reads a key without a value.
     pub(crate) fn flag(&mut self, piece: &Piece, errors: &mut Errors) {
         self.read(piece, errors, |piece, errors| piece.flag(errors).then_some(()));
     }

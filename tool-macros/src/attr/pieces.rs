@@ -1,4 +1,4 @@
-//! `key = value, key, key(..)`: one list split into pieces, so that a broken piece does not hide the others.
+//! Splits `key = value, key, key(..)` into pieces, so that a broken piece does not hide the others.
 
 use proc_macro2::{Delimiter, Ident, Spacing, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -21,12 +21,12 @@ pub(crate) enum Value {
     Equals(TokenStream),
     /// `(..)`
     List(TokenStream),
-    /// Neither: already reported.
+    /// Another value, which has been reported.
     Broken,
 }
 
-/// Splits at the commas that are not inside `<..>`, which a type may hold, and before one of the `known` keys that
-/// follows a value without a comma.
+/// Splits at commas, except those inside the `<..>` of a type. A missing comma before one of the `known` keys is
+/// reported, and the list is split there, too.
 pub(crate) fn pieces(tokens: TokenStream, known: &[&str], errors: &mut Errors) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut current: Vec<TokenTree> = Vec::new();
@@ -39,7 +39,7 @@ pub(crate) fn pieces(tokens: TokenStream, known: &[&str], errors: &mut Errors) -
             now = punct.as_char();
             match now {
                 '<' => depth += 1,
-                // Not the `>` of `->` or `=>`.
+                // The `>` of `->` and `=>` closes nothing.
                 '>' if before != '-' && before != '=' => depth = depth.saturating_sub(1),
                 ',' | ';' if depth == 0 => {
                     if now == ';' {
@@ -129,7 +129,7 @@ impl Piece {
         matches!(value.clone().into_iter().next(), Some(TokenTree::Group(list)) if list.delimiter() == Delimiter::Bracket)
     }
 
-    /// Whether the piece is the bare key.
+    /// Returns whether the piece is a key alone; reports a value.
     pub(crate) fn flag(&self, errors: &mut Errors) -> bool {
         match &self.value {
             Value::None => return true,
@@ -142,7 +142,7 @@ impl Piece {
         false
     }
 
-    /// The value of `key = value`.
+    /// Parses the value of `key = value`. `wanted` describes it in error messages.
     pub(crate) fn value<T: Parse>(&self, wanted: &str, errors: &mut Errors) -> Option<T> {
         self.parse_with(T::parse, wanted, errors)
     }
@@ -156,7 +156,7 @@ impl Piece {
         let key = self.key_text();
         match &self.value {
             Value::Equals(value) if !value.is_empty() => {
-                // `effect = "read_only"` is a habit from other attributes.
+                // Some authors write `effect = "read_only"`, as in other attributes.
                 let parsed = parser.parse2(value.clone()).ok();
                 if parsed.is_some() {
                     return parsed;
@@ -180,7 +180,7 @@ impl Piece {
         }
     }
 
-    /// `key = [a, b]`; items that cannot be read are reported and left out.
+    /// Parses `key = [a, b]`. Items that cannot be read are reported and left out.
     pub(crate) fn list<T: Parse>(&self, wanted: &str, errors: &mut Errors) -> Option<Vec<T>> {
         fn items(input: ParseStream<'_>) -> syn::Result<Vec<TokenStream>> {
             let content;
@@ -206,7 +206,7 @@ impl Piece {
         (is_readable || !parsed.is_empty()).then_some(parsed)
     }
 
-    /// `key = word`, with a word from a fixed list.
+    /// Parses `key = word`, with a word from a fixed list.
     pub(crate) fn choice<T: Copy>(&self, what: &str, choices: &[(&str, T)], errors: &mut Errors) -> Option<T> {
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
         let word: Ident = self.value(&one_of(&words), errors)?;
@@ -221,7 +221,7 @@ impl Piece {
     }
 }
 
-/// The second token, if both the first and the second are items: in `["a" "b"]`, `"b"`.
+/// Returns the second token if the first two tokens are items, so that a comma is missing: `"b"` in `["a" "b"]`.
 fn behind_first<T: Parse>(item: &TokenStream) -> Option<TokenTree> {
     let is_item = |token: &TokenTree| syn::parse2::<T>(token.to_token_stream()).is_ok();
     let mut tokens = item.clone().into_iter();

@@ -24,8 +24,8 @@ pub(super) fn missing_argument_docs(tool: &Tool, errors: &mut Errors) {
     }
 }
 
-/// `Arc<dyn Trait>`, `Cap<dyn Trait>`, `Connection<dyn Trait>`, `ToolContext` and `Call<..>` are injected, so
-/// parameters borrow them.
+/// Reports an owned parameter of a type that the runtime injects: `Arc<dyn Trait>`, `Cap<dyn Trait>`,
+/// `Connection<dyn Trait>`, `ToolContext` or `Call<..>`.
 pub(super) fn injected_owned(tool: &Tool, errors: &mut Errors) {
     for argument in &tool.arguments {
         if let Some(borrowed) = injected_type(tool, argument) {
@@ -40,7 +40,7 @@ fn injected_type(tool: &Tool, argument: &Argument) -> Option<String> {
     let last = path.path.segments.last()?;
     let object = match &last.arguments {
         PathArguments::None if last.ident == "ToolContext" => return Some("ToolContext".to_owned()),
-        // The context of a struct tool; a function has no `Self`.
+        // `Call<Self>` is the context of a struct tool; a function borrows `ToolContext` instead.
         PathArguments::AngleBracketed(_) if last.ident == "Call" => return Some("ToolContext".to_owned()),
         PathArguments::AngleBracketed(list) => list.args.iter().find_map(|argument| match argument {
             GenericArgument::Type(Type::TraitObject(object)) => Some(written(object)),
@@ -51,7 +51,7 @@ fn injected_type(tool: &Tool, argument: &Argument) -> Option<String> {
     Some(if last.ident == "Connection" { format!("Connection<{object}>") } else { object })
 }
 
-/// A trait object as people write it.
+/// Returns a trait object as text, with the spaces that people write.
 fn written(object: &TypeTraitObject) -> String {
     object
         .to_token_stream()

@@ -61,8 +61,8 @@ fn of_two_parts(text: &str) -> Option<String> {
     (is_legal && !part.is_empty()).then(|| format!("{namespace}__{part}"))
 }
 
-/// Replaces each run of underscores and characters that a name cannot have by one underscore, and drops those at both
-/// ends.
+/// Replaces each run of underscores and of characters that a name cannot have by one underscore, and removes such runs
+/// at both ends.
 fn legal(text: &str) -> String {
     let words = text.split(|letter| letter == '_' || !is_name_character(letter)).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("_")
@@ -70,7 +70,7 @@ fn legal(text: &str) -> String {
 
 pub(super) fn name_character(tool: &Tool, errors: &mut Errors) {
     with_name(tool, |name, text| {
-        // A name without a namespace is reported already, with a name that has legal characters.
+        // A name without a namespace has been reported, together with a legal name.
         let is_reported = !text.contains("__");
         if let Some(bad) = text.chars().find(|&letter| !is_name_character(letter)).filter(|_| !is_reported) {
             errors.at(
@@ -132,7 +132,7 @@ pub(super) fn name_tool_part(tool: &Tool, errors: &mut Errors) {
                 ),
             );
         }
-        // No name in a reserved namespace is allowed, so no correction of it is suggested.
+        // No correction is suggested for a name in a reserved namespace.
         Some((namespace, part)) if part.contains("__") && namespace != "mcp" && namespace != "graph" => {
             let part = legal(part);
             errors.at(name, format_args!("tool name `{text}` holds a second `__`; write `{namespace}__{part}`"));

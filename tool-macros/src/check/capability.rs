@@ -31,8 +31,8 @@ pub(super) fn generic_capability(item: &ItemTrait, errors: &mut Errors) {
     }
 }
 
-/// Refuses every bound that the expansion does not read as a supertrait: its effect could not be compared with the
-/// declared one.
+/// Refuses every bound that the expansion does not read as a supertrait, because it could not compare the bound's
+/// effect with the declared one.
 pub(super) fn unread_bound(item: &ItemTrait, errors: &mut Errors) {
     const MESSAGE: &str = "this bound cannot be compared with the declared effect; write supertraits as `trait Reader: Writer`, and remove every other bound";
     if !item.generics.params.is_empty() {
@@ -84,7 +84,7 @@ pub(crate) fn supertraits(item: &ItemTrait) -> impl Iterator<Item = &TraitBound>
     })
 }
 
-/// The bounds of the trait itself, wherever they are written.
+/// Returns the bounds of the trait itself, after its name and in its `where` clause.
 fn bounds(item: &ItemTrait) -> impl Iterator<Item = &TypeParamBound> {
     let of_self = type_predicates(item).filter(|predicate| bounds_self(predicate));
     item.supertraits.iter().chain(of_self.flat_map(|predicate| &predicate.bounds))
@@ -98,8 +98,8 @@ fn type_predicates(item: &ItemTrait) -> impl Iterator<Item = &PredicateType> {
     })
 }
 
-/// Whether a predicate bounds `Self`. The compiler sees through parentheses, and through the invisible group that a
-/// `$ty:ty` of `macro_rules!` leaves.
+/// Whether a predicate bounds `Self`, with or without parentheses or the invisible group around a `$ty:ty` of
+/// `macro_rules!`.
 fn bounds_self(predicate: &PredicateType) -> bool {
     let is_self =
         matches!(peel(&predicate.bounded_ty), Type::Path(path) if path.qself.is_none() && path.path.is_ident("Self"));

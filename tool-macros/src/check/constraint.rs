@@ -1,4 +1,4 @@
-//! The rule about constraints that the type of their argument cannot have.
+//! The rule about constraints that do not apply to the type of their argument.
 
 use syn::{GenericArgument, PathArguments, Type};
 
@@ -6,7 +6,7 @@ use crate::errors::Errors;
 use crate::model::Tool;
 use crate::names::plain;
 
-/// Refuses constraints such as a range of a string or a length of a number, which the schema would silently lack.
+/// Refuses a constraint such as the range of a string or the length of a number, which the schema would silently omit.
 pub(super) fn constraint_without_effect(tool: &Tool, errors: &mut Errors) {
     for argument in &tool.arguments {
         let Some(kind) = Kind::of(&argument.ty) else { continue };

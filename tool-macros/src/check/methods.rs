@@ -39,10 +39,10 @@ pub(super) fn impl_without_run(block: &Methods, errors: &mut Errors) {
     }
 }
 
-/// Reports an `async` method that takes `self` and whose name is almost that of an optional method: it is probably
-/// misspelt, and the runtime would never call it. Other methods are helpers and may have any name.
+/// Reports an `async` method that takes `self` and has nearly the name of an optional method. It is probably misspelt,
+/// and the runtime would never call it. Other methods are helpers and may have any name.
 pub(super) fn misspelt_method(block: &Methods, errors: &mut Errors) {
-    // A block without `run` is reported as such.
+    // Another rule reports a missing `run`.
     let absent: Vec<_> = CALLED.into_iter().skip(1).filter(|name| named(block, name).is_none()).collect();
     for (_, sig) in &block.signatures {
         let moves = matches!(sig.inputs.first(), Some(FnArg::Receiver(me)) if matches!(me.kind, ReceiverKind::Value));
@@ -170,13 +170,14 @@ fn run(block: &Methods) -> Option<&Signature> {
 /// The names of the methods that the runtime calls.
 const CALLED: [&str; 3] = ["run", "reconcile", "precondition"];
 
-/// The methods that the runtime calls. In the implementation of a trait only the trait is wrong.
+/// Returns the methods that the runtime calls. For an `impl` of a trait there are none, because another rule reports
+/// the trait.
 fn ours(block: &Methods) -> impl Iterator<Item = &Signature> {
     let of_the_tool = block.of_trait.is_none();
     CALLED.iter().filter_map(|name| named(block, name)).filter(move |_| of_the_tool)
 }
 
-/// `run`, and the others that the block has. `None` after a mistake.
+/// Returns `run` and the optional methods. `None` if one of them has a mistake.
 pub(super) fn methods(block: &Methods) -> Option<Called> {
     let optional = |name, method: fn(&Signature) -> Option<Method>| match named(block, name) {
         Some(sig) => method(sig).map(Some),

@@ -10,7 +10,7 @@ use crate::model::{Argument, Tool};
 use crate::names::{nearest, one_of, plain};
 use crate::sentence::{self, Part};
 
-/// The longest key, in characters, with the names of arguments in it.
+/// The longest key, in characters, before arguments replace their names.
 const MAX_KEY_CHARS: usize = 200;
 
 pub(super) fn once_text(tool: &Tool, errors: &mut Errors) {
@@ -112,7 +112,7 @@ fn argument<'t>(tool: &'t Tool, name: &str) -> Option<&'t Argument> {
     tool.arguments.iter().find(|argument| plain(&argument.ident) == name)
 }
 
-/// Passes each argument that the key names, with its place.
+/// Calls `rule` for each argument that the key names, with its place in the key.
 fn names(tool: &Tool, mut rule: impl FnMut(&LitStr, &Range<usize>, &str)) {
     let Some(text) = tool.attr.once.value() else { return };
     for (name, place) in sentence::names(&text.value()) {

@@ -1,10 +1,10 @@
-//! Rules about `precondition = path(..)`, the key that names the function which states what a call depends on.
+//! Rules about `precondition = path(..)`, the key that names a function which returns the state that a call depends on.
 
 use crate::errors::Errors;
 use crate::model::{Form, Tool};
 use crate::names::{nearest, one_of, plain};
 
-/// Reports a parameter that `precondition = path(..)` lists and the tool does not have.
+/// Reports a name in `precondition = path(..)` that is not a parameter of the tool.
 pub(super) fn precondition_unknown(tool: &Tool, errors: &mut Errors) {
     let Form::Function(_) = &tool.form else { return };
     let arguments = tool.arguments.iter().map(|argument| plain(&argument.ident));

@@ -10,7 +10,7 @@ use crate::check::argument::{find_borrow, find_impl, find_self};
 use crate::errors::Errors;
 use crate::model::{Form, Parameter, Tool};
 
-/// The length of the runtime's longest tuple of capabilities.
+/// The maximum number of capabilities, which is the length of the longest tuple that the runtime implements.
 pub(super) const MAX_CAPABILITIES: usize = 8;
 
 pub(super) fn missing_docs(tool: &Tool, errors: &mut Errors) {

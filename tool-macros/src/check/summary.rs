@@ -64,7 +64,7 @@ pub(super) fn summary_unknown(tool: &Tool, errors: &mut Errors) {
                 continue;
             }
             let at = sentence::span(text, &place);
-            // A sentence names arguments as the code does. The author may have written the name that models see.
+            // A sentence uses the names in the code. The author may have written the wire name, which models see.
             let by_wire = tool.arguments.iter().find(|argument| argument.wire == name);
             match by_wire.map(|argument| plain(&argument.ident)).as_deref().or_else(|| nearest(name, &known)) {
                 Some(meant) => errors.span(at, format_args!("there is no argument `{name}`; did you mean `{meant}`?")),

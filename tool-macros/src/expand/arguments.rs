@@ -1,4 +1,5 @@
-//! The arguments as a generated struct with the derives; the author's item keeps only its own.
+//! The generated struct of the arguments. It has the derives of serde and schemars; the author's item keeps only its
+//! own derives.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -6,7 +7,7 @@ use quote::{format_ident, quote, quote_spanned};
 use crate::checked::{Argument, ArgumentDefault, Checked, Schema};
 use crate::expand::spans::at;
 
-/// `struct __Arguments { .. }` and the functions of its defaults.
+/// Returns `struct __Arguments { .. }` and the functions of its defaults.
 pub(super) fn arguments(tool: &Checked) -> TokenStream {
     let derives = derives(tool.schema);
     let container = &tool.derived;
@@ -25,7 +26,7 @@ pub(super) fn arguments(tool: &Checked) -> TokenStream {
 }
 
 fn derives(schema: Schema) -> TokenStream {
-    // Attributes take paths as text. The alias `__rt` replaces the author's path, which may be `$crate::..`.
+    // These attributes take a path as text. `__rt` stands for the author's path, which may be `$crate::..`.
     match schema {
         Schema::Derived => quote! {
             #[derive(__rt::serde::Deserialize, __rt::schemars::JsonSchema)]
@@ -40,7 +41,7 @@ fn derives(schema: Schema) -> TokenStream {
 }
 
 fn field_attributes(argument: &Argument, schema: Schema) -> TokenStream {
-    // Without the derive nothing would read `#[schemars(..)]`.
+    // `#[schemars(..)]` is only allowed with its derive.
     let is_read = |attr: &&syn::Attribute| match schema {
         Schema::Derived => true,
         Schema::None(_) => !attr.path().is_ident("schemars"),

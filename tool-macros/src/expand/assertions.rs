@@ -1,4 +1,4 @@
-//! Assertions at the author's types, for facts that only the compiler knows.
+//! Generated assertions about the author's types, for facts that only the compiler knows.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,8 @@ use crate::checked::{Checked, Execution, Form, Schema};
 use crate::expand::declaration::effect;
 use crate::expand::spans::{at, generated};
 
-/// `fn __assertions() { .. }`. It precedes the code that needs the asserted traits, so that its errors are read first.
+/// Returns `fn __assertions() { .. }`. It precedes the code that needs the asserted traits, so that its errors come
+/// first.
 pub(super) fn assertions(tool: &Checked) -> TokenStream {
     let arguments = of_arguments(tool);
     let output = match &tool.form {
@@ -18,7 +19,7 @@ pub(super) fn assertions(tool: &Checked) -> TokenStream {
         Form::Struct(_) => {
             let name = generated(&tool.ident);
             let effect = effect(tool.effect);
-            // A struct borrows in its `impl` block, which this macro does not see; the compiler compares the effects.
+            // This expansion does not see the `impl` block of a struct, so the compiler compares the effects.
             let allowed = quote_spanned! {at(&tool.ident)=>
                 __rt::assert_allowed::<#effect, _>(&__rt::ComponentProbe::<#name>::HOLDS);
             };
@@ -38,7 +39,7 @@ pub(super) fn assertions(tool: &Checked) -> TokenStream {
 fn of_arguments(tool: &Checked) -> TokenStream {
     let mut tokens = TokenStream::new();
     let mut asserted = HashSet::new();
-    // A type that several arguments have is asserted once, where it is written first.
+    // The type of several arguments is asserted once, at its first occurrence.
     let mut assert = |ty: &Type, assertion: &str| {
         if asserted.insert((assertion.to_owned(), ty.to_token_stream().to_string())) {
             let assertion = Ident::new(assertion, at(ty));
@@ -57,7 +58,7 @@ fn of_arguments(tool: &Checked) -> TokenStream {
         }
     }
     let required = tool.require_any.iter().filter_map(|index| tool.arguments.get(*index));
-    // An argument with a default may be left out, whatever its type.
+    // An argument with a default needs no `Option` to be absent.
     for argument in required.filter(|argument| argument.default.is_none()) {
         assert(&argument.ty, "assert_optional");
     }

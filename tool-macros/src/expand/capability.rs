@@ -1,4 +1,4 @@
-//! `#[capability]`: a trait that tools may borrow as `&dyn Trait`, with its effect.
+//! Expands `#[capability]` on a trait that tools may borrow as `&dyn Trait`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -13,7 +13,7 @@ use crate::expand::runtime::private;
 use crate::expand::spans::{at, generated};
 use crate::names::plain;
 
-/// `#[capability]`
+/// Expands `#[capability]`.
 pub(crate) fn capability(tokens: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::new();
     let attr = attr::capability(tokens, &mut errors);
@@ -26,8 +26,8 @@ pub(crate) fn capability(tokens: TokenStream, item: TokenStream) -> TokenStream 
         let mistakes = errors.into_tokens();
         return item.into_iter().chain(mistakes).collect();
     };
-    // With a mistake in the attribute the trait can still be borrowed; otherwise every tool that uses it would fail
-    // too.
+    // A mistake in the attribute does not prevent the implementation; otherwise every tool that borrows the trait would
+    // fail, too.
     let hidden = check_capability(&attr, &parsed, &mut errors).then(|| implementation(&attr, &parsed));
     let item = with_bounds(parsed);
     let mistakes = errors.into_tokens();
@@ -50,7 +50,7 @@ fn with_bounds(mut item: ItemTrait) -> ItemTrait {
 
 fn implementation(attr: &CapabilityAttr, item: &ItemTrait) -> TokenStream {
     let private = private(attr.krate.value());
-    // A capability whose effect is missing or unreadable does not compile, so any effect serves here.
+    // Without a readable effect the crate does not compile anyway, so any effect serves here.
     let effect = declaration::effect(attr.effect.value().copied().unwrap_or(Reach::ReadOnly));
     let (name, text) = (generated(&item.ident), plain(&item.ident));
     let place = at(&item.ident);
@@ -69,7 +69,7 @@ fn implementation(attr: &CapabilityAttr, item: &ItemTrait) -> TokenStream {
         Some(kind) => quote!(::core::option::Option::Some(#kind)),
         None => quote!(::core::option::Option::None),
     };
-    // For `trait Mail: Contacts` with the effect `read_only`, a compile error if `Contacts` can write.
+    // For `trait Mail: Contacts` with the effect `read_only`, this is a compile error if `Contacts` can write.
     let builds_on = supertraits(item).map(|bound| {
         quote_spanned! {at(bound)=>
             __rt::assert_known::<dyn #bound + 'static, { __rt::ReachProbe::<dyn #bound + 'static>::KNOWN }>();
@@ -82,7 +82,7 @@ fn implementation(attr: &CapabilityAttr, item: &ItemTrait) -> TokenStream {
         }
     });
     let builds_on: TokenStream = builds_on.collect();
-    // The supertraits of a generic trait may name its parameters; the trait is refused anyway.
+    // The supertraits of a generic trait may use its parameters. No assertion is needed, because the trait is refused.
     let assertions = (!builds_on.is_empty() && item.generics.params.is_empty()).then(|| {
         quote_spanned! {place=>
             fn __assertions() {

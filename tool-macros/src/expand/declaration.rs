@@ -7,8 +7,8 @@ use crate::attr::{Hook, NoSchemaMode, Reach, Scope};
 use crate::checked::{Checked, Execution, Form, Once, Schema};
 use crate::expand::spans::at;
 
-/// `impl Tool for ..`. The compiler reports a component that is missing or has an unusable output at the tokens of
-/// `ty`.
+/// Returns `impl Tool for ..`. If the `ToolComponent` is missing or has an unusable output, the compiler reports it at
+/// the tokens of `ty`.
 pub(super) fn tool_impl(tool: &Checked, ty: &TokenStream) -> TokenStream {
     let effect = effect(tool.effect);
     let answer = match &tool.execution {
@@ -35,7 +35,7 @@ pub(super) fn tool_impl(tool: &Checked, ty: &TokenStream) -> TokenStream {
     }
 }
 
-/// `impl Named for ..`, and the registration of the tool that it names.
+/// Returns `impl Named for ..`, and the registration of the tool.
 pub(super) fn named(marker: &impl ToTokens, ty: &TokenStream) -> TokenStream {
     quote! {
         #[automatically_derived]
@@ -48,7 +48,7 @@ pub(super) fn named(marker: &impl ToTokens, ty: &TokenStream) -> TokenStream {
     }
 }
 
-/// The effect as a type.
+/// Returns the type that stands for an effect.
 pub(super) fn effect(effect: Reach) -> TokenStream {
     match effect {
         Reach::ReadOnly => quote!(__rt::ReadOnly),
@@ -67,7 +67,7 @@ fn declaration(tool: &Checked) -> TokenStream {
             description: #description,
             redact: &[#(#redact),*],
             #(#rest)*
-            // Expanded in the author's crate, so the macros return the place of the tool there.
+            // These macros expand in the author's crate and return the place of the tool.
             location: __rt::location(
                 ::core::module_path!(),
                 ::core::file!(),
@@ -79,7 +79,7 @@ fn declaration(tool: &Checked) -> TokenStream {
     }
 }
 
-/// The fields that few tools set. Fields that are not written cost no compile time.
+/// Returns the fields that few tools set. Only the fields that a tool sets are generated, to save compile time.
 fn rest(tool: &Checked) -> Vec<TokenStream> {
     let timeout = tool.timeout.map(|timeout| {
         let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
@@ -139,13 +139,13 @@ fn rest(tool: &Checked) -> Vec<TokenStream> {
     fields.into_iter().flatten().collect()
 }
 
-/// A field that holds an `Option`; nothing for `None`.
+/// Returns `field: Some(value),`; nothing for `None`.
 fn one(field: &str, value: Option<impl ToTokens>) -> Option<TokenStream> {
     let (field, value) = (Ident::new(field, Span::call_site()), value?);
     Some(quote!(#field: ::core::option::Option::Some(#value),))
 }
 
-/// A field that holds a list; nothing for an empty one.
+/// Returns `field: &[..],`; nothing for an empty list.
 fn list(field: &str, values: impl IntoIterator<Item: ToTokens>) -> Option<TokenStream> {
     let field = Ident::new(field, Span::call_site());
     let mut values = values.into_iter().peekable();
@@ -153,7 +153,7 @@ fn list(field: &str, values: impl IntoIterator<Item: ToTokens>) -> Option<TokenS
     Some(quote!(#field: &[#(#values),*],))
 }
 
-/// The call of the author's hook, at its path.
+/// Returns the call of the author's hook. Errors about it appear at its path.
 fn hook_call(tool: &Checked, hook: &Hook) -> TokenStream {
     let Hook { path, arguments } = hook;
     let place = at(path);
@@ -165,7 +165,7 @@ fn hook_call(tool: &Checked, hook: &Hook) -> TokenStream {
             });
             passed.collect()
         }
-        // Without a list, a struct's hook gets the struct, and a function's hook all arguments in their order.
+        // Without a list of arguments, a struct's hook gets the struct, and a function's hook gets all arguments.
         (None, Form::Struct(_)) => vec![quote_spanned!(place=> self)],
         (None, Form::Function(_)) => {
             let fields = tool.arguments.iter().map(|argument| {

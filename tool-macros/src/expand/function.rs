@@ -1,4 +1,4 @@
-//! A function tool: the function as written, a marker type of the same name, and the code that calls it.
+//! Expands a function tool: the function as written, a marker type of the same name, and the code that calls it.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
@@ -11,15 +11,15 @@ use crate::expand::spans::{at, generated};
 use crate::model::{output_span, peel};
 use crate::names::plain;
 
-/// The function and its marker.
+/// Returns the function and its marker.
 pub(super) fn item(tool: &Checked, function: &Function) -> TokenStream {
     let item = as_written(&function.attrs, &tool.vis, &function.sig, &function.body);
     let marker = marker(&tool.vis, &function.sig);
     quote!(#item #marker)
 }
 
-/// The function, with the lints allowed that the rules of `#[tool]` break: owned arguments, as many as the schema has,
-/// a returned `Result`, and a doc comment written for a model.
+/// Returns the function. It allows the lints against code that `#[tool]` requires: owned arguments, many of them, a
+/// returned `Result`, and a doc comment written for a model.
 pub(super) fn as_written(attrs: &[Attribute], vis: &Visibility, sig: &Signature, body: &TokenStream) -> TokenStream {
     quote! {
         #(#attrs)*
@@ -33,7 +33,7 @@ pub(super) fn as_written(attrs: &[Attribute], vis: &Visibility, sig: &Signature,
     }
 }
 
-/// A type of the function's name, which `definition!` resolves. Errors about it appear at the name.
+/// Returns a type with the function's name, for `definition!`. Errors about it appear at the name.
 pub(super) fn marker(vis: &Visibility, sig: &Signature) -> TokenStream {
     let name = generated(&sig.ident);
     quote_spanned! {at(&sig.ident)=>
@@ -42,7 +42,7 @@ pub(super) fn marker(vis: &Visibility, sig: &Signature) -> TokenStream {
     }
 }
 
-/// Everything that makes the hidden arguments a tool.
+/// Returns the implementations that make the generated struct of arguments a tool.
 pub(super) fn impls(tool: &Checked, function: &Function) -> TokenStream {
     let component = component(tool, function);
     let tool_impl = tool_impl(tool, &quote_spanned!(output_span(&function.output)=> __Arguments));
@@ -67,7 +67,7 @@ fn component(tool: &Checked, function: &Function) -> TokenStream {
             };
         }
     });
-    // Generates `Borrows<dyn A, Borrows<dyn B, ()>>`, from the last parameter to the first.
+    // `Borrows<dyn A, Borrows<dyn B, ()>>`, built from the last parameter to the first.
     let borrows = function.injected().rev().fold(quote!(()), |rest, target| quote!(__rt::Borrows<#target, #rest>));
     let output = &function.output;
     let call = call(tool, function);
@@ -89,7 +89,7 @@ fn component(tool: &Checked, function: &Function) -> TokenStream {
     }
 }
 
-/// The future of the author's function, called with its parameters in its order: `None` if one of them is not bound.
+/// Returns the call of the author's function. The generated future yields `None` if a capability is not bound.
 fn call(tool: &Checked, function: &Function) -> TokenStream {
     let mut position = 0_usize;
     let passed = function.parameters.iter().map(|parameter| match parameter {
@@ -97,7 +97,7 @@ fn call(tool: &Checked, function: &Function) -> TokenStream {
         Passed::Injected(_, target) => {
             let target = peel(target);
             let borrowed = quote_spanned!(at(target)=> __borrowed.get::<#target>(#position)?);
-            // Counts borrowed parameters only, as `REQUIREMENTS` does.
+            // The position among the borrowed parameters, as in `REQUIREMENTS`.
             position += 1;
             borrowed
         }
@@ -115,8 +115,8 @@ fn call(tool: &Checked, function: &Function) -> TokenStream {
     }
 }
 
-/// The call of the author's precondition, with the parameters that the attribute lists, or with all of them. An
-/// argument is passed by reference, or with `*` by value.
+/// Returns the call of the author's precondition, with the parameters that the attribute lists, or with all of them.
+/// Arguments are passed by reference, or by value with `*`.
 fn precondition(function: &Function, hook: &Hook) -> TokenStream {
     let Hook { path, arguments } = hook;
     let injected = |name: &Ident| {
@@ -163,7 +163,7 @@ fn precondition(function: &Function, hook: &Hook) -> TokenStream {
     }
 }
 
-/// The tokens at another place, so that an error about the type points at the name in the attribute.
+/// Returns the tokens with another span, so that an error about a type points at the name in the attribute.
 fn respanned(tokens: TokenStream, place: Span) -> TokenStream {
     let respanned = tokens.into_iter().map(|token| match token {
         TokenTree::Group(group) => {

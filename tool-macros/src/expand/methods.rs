@@ -1,4 +1,4 @@
-//! The `impl` block of a struct tool: the block as written, and the implementation of `ToolComponent` that calls it.
+//! Expands the `impl` block of a struct tool: the block as written, and a `ToolComponent` that calls its methods.
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -13,13 +13,13 @@ use crate::item::{Methods, without_helpers};
 use crate::methods::{Called, Method, Passed};
 use crate::model::output_span;
 
-/// `#[tool]` on an `impl` block.
+/// Expands `#[tool]` on an `impl` block.
 pub(super) fn methods(attr: TokenStream, item: TokenStream, block: &Methods, errors: &mut Errors) -> TokenStream {
     let krate = attr::methods(attr, errors);
     let private = private(krate.value());
     let component = match check_methods(block, errors) {
         Some(called) if errors.is_empty() => component(block, &called),
-        // Without a component, the struct would be reported as a second mistake.
+        // Without a `ToolComponent`, the compiler would also report the struct.
         _ => {
             let item = without_helpers(item);
             let unfinished = block.of_trait.is_none().then(|| unfinished(block, &private));
@@ -49,7 +49,7 @@ fn component(block: &Methods, called: &Called) -> TokenStream {
     let output = &run.output;
     let shown = quote_spanned!(output_span(output)=> <#output as __rt::ToolReturn>::Output);
     let capabilities = match held.first() {
-        // Always with a trailing comma, so that one capability is a tuple too: `(Cap<dyn Bank>,)`.
+        // With a trailing comma, a single capability is a tuple, too: `(Cap<dyn Bank>,)`.
         Some(first) => quote_spanned!(at(first)=> (#(#kinds,)*)),
         None => quote!(()),
     };
@@ -93,7 +93,7 @@ fn component(block: &Methods, called: &Called) -> TokenStream {
     }
 }
 
-/// The types that the methods borrow, each once.
+/// Returns the types that the methods borrow, each once.
 fn held(called: &Called) -> Vec<Type> {
     let mut held: Vec<Type> = Vec::new();
     let others = called.reconcile.iter().chain(&called.precondition);
@@ -109,7 +109,7 @@ fn same(left: &Type, right: &Type) -> bool {
     left.to_token_stream().to_string() == right.to_token_stream().to_string()
 }
 
-/// A value from the capabilities of the tool.
+/// Returns the expression for a borrowed value, from the tuple of the tool's capabilities.
 fn owned(target: &Type, held: &[Type]) -> TokenStream {
     let position = held.iter().position(|known| same(known, target)).unwrap_or_default();
     let position = Literal::usize_unsuffixed(position);
@@ -117,14 +117,14 @@ fn owned(target: &Type, held: &[Type]) -> TokenStream {
     quote_spanned!(at(target)=> &*__held.#position)
 }
 
-/// The call of one method, with its parameters in the author's order.
+/// Returns the call of one method, with its parameters in the author's order.
 fn call(ty: &Type, method: &Method, injected: &dyn Fn(&Type) -> TokenStream) -> TokenStream {
     let passed = method.parameters.iter().map(|parameter| match parameter {
         Passed::Call => quote!(__call),
         Passed::Injected(target) => injected(target),
     });
     let name = generated(&method.sig.ident);
-    // By path: `self.run()` could resolve to the method of a trait in scope.
+    // The call names the type, because `self.run()` could resolve to the method of a trait in scope.
     let called = quote_spanned!(at(&method.sig.ident)=> <#ty>::#name(self, #(#passed),*));
     let wait = is_async(&method.sig).then(|| quote!(.await));
     quote_spanned!(output_span(&method.output)=> __rt::returned(#called #wait))
@@ -134,7 +134,7 @@ fn is_async(sig: &Signature) -> bool {
     sig.asyncness.is_some()
 }
 
-/// A component that is never run: the mistakes keep the crate from compiling.
+/// Returns a `ToolComponent` for a block with mistakes. It never runs, because the crate does not compile.
 fn unfinished(block: &Methods, private: &TokenStream) -> TokenStream {
     let ty = &block.ty;
     let (generics, _, clause) = block.generics.split_for_impl();

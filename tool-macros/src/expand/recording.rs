@@ -1,8 +1,8 @@
 //! The adapter around a capability that records each call of a method, for `testing::harness`.
 //!
 //! It is generated only for a trait whose methods are all in its own block. The macro sees neither the methods of a
-//! supertrait nor the changes that another attribute makes to a method. `recording!` of the runtime leaves the adapter
-//! out without the feature `testing`.
+//! supertrait nor the changes that another attribute makes to a method. Without the feature `testing`, the runtime's
+//! macro `recording!` removes the adapter.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -91,10 +91,10 @@ fn method(name: &Ident, item: &TraitItem) -> Option<TokenStream> {
     Some(quote! {
         #(#conditions)*
         #sig {
-            // `DebugProbe(&x).text()` is the inherent method if `x` is `Debug`, otherwise that of the trait `NotDebug`.
+            // `text()` is the inherent method of `DebugProbe` if the argument is `Debug`, otherwise that of `NotDebug`.
             use __rt::NotDebug as _;
             self.1.note(#text, || ::std::vec![#(__rt::DebugProbe(&#arguments).text()),*]);
-            // The full path: a type may have an inherent method of this name.
+            // The full path, because a type may have an inherent method of this name.
             <dyn #name as #name>::#called(&*self.0, #(#arguments),*) #wait
         }
     })
@@ -105,15 +105,15 @@ fn is_called(attr: &Attribute, names: &[&str]) -> bool {
     attr.path().segments.last().is_some_and(|last| names.iter().any(|name| last.ident == name))
 }
 
-/// Whether a bound keeps the method out of trait objects: `Self: Sized`.
+/// Whether the bound is `Self: Sized`, with which a method is absent from trait objects.
 fn is_sized_self(predicate: &WherePredicate) -> bool {
     let WherePredicate::Type(typed) = predicate else { return false };
     typed.bounded_ty.to_token_stream().to_string() == "Self"
         && typed.bounds.iter().any(|bound| bound.to_token_stream().to_string().ends_with("Sized"))
 }
 
-/// Whether a call can be forwarded by the tokens of the signature: the method takes `&self`, has no type parameters, no
-/// constant parameters and no `impl Trait`, and is not `unsafe`, `const` or `extern`.
+/// Whether the adapter can forward a call, judged by the signature: the method takes `&self`, has no type parameters,
+/// no constant parameters and no `impl Trait`, and is not `unsafe`, `const` or `extern`.
 fn is_plain(sig: &Signature) -> bool {
     let has_own_types = sig.generics.type_params().next().is_some() || sig.generics.const_params().next().is_some();
     let is_shared = |receiver: &syn::Receiver| matches!(&receiver.kind, ReceiverKind::Reference(_, _, None));

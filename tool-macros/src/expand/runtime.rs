@@ -1,18 +1,18 @@
-//! The module of the runtime that expansions name.
+//! The name and the path of the runtime's hidden module, which generated code uses.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::{Ident, Path};
 
-/// The name of the module. It contains the version, so that macros and runtime of different releases do not compile
-/// together and other crates do not rely on its contents.
+/// Returns the name of the module. It contains the version, so that macros and runtime of different releases do not
+/// compile together, and other crates cannot rely on its contents.
 pub(super) fn module_name() -> Ident {
     let version = env!("CARGO_PKG_VERSION").replace(|letter: char| !letter.is_ascii_alphanumeric(), "_");
     // `0.1.0` becomes `__private0_1_0`.
     format_ident!("__private{version}", span = Span::call_site())
 }
 
-/// The declaration of the module at the runtime's root.
+/// Returns the declaration of the module, for the root of the runtime crate.
 pub(crate) fn module() -> TokenStream {
     let name = module_name();
     quote! {
@@ -24,7 +24,7 @@ pub(crate) fn module() -> TokenStream {
     }
 }
 
-/// The path of the module.
+/// Returns the path of the module.
 pub(super) fn private(krate: Option<&Path>) -> TokenStream {
     let name = module_name();
     krate.map_or_else(|| quote!(::tool_runtime::#name), |path| quote!(#path::#name))

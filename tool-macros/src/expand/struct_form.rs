@@ -1,4 +1,4 @@
-//! A struct tool: the struct as written, built from the hidden arguments.
+//! Expands a struct tool: the struct as written, and the code that builds it from the generated struct of arguments.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -8,7 +8,7 @@ use crate::checked::{Checked, Schema};
 use crate::expand::declaration::{named, tool_impl};
 use crate::expand::spans::generated;
 
-/// The struct. A derive that writes nothing makes `#[arg(..)]`, `#[serde(..)]` and `#[schemars(..)]` known on it.
+/// Returns the struct, with a derive that generates nothing but declares `#[arg(..)]`, `#[serde(..)]` and the others.
 pub(super) fn item(private: &TokenStream, item: &ItemStruct) -> TokenStream {
     quote! {
         #[derive(#private::Attributes)]
@@ -16,7 +16,7 @@ pub(super) fn item(private: &TokenStream, item: &ItemStruct) -> TokenStream {
     }
 }
 
-/// Everything that makes the struct a tool.
+/// Returns the implementations that make the struct a tool.
 pub(super) fn impls(tool: &Checked) -> TokenStream {
     let name = generated(&tool.ident);
     let vis = &tool.vis;
@@ -33,7 +33,7 @@ pub(super) fn impls(tool: &Checked) -> TokenStream {
             fn deserialize<D: __rt::serde::Deserializer<'de>>(
                 deserializer: D,
             ) -> ::core::result::Result<Self, D::Error> {
-                // The derives are on `__Arguments`: on the author's struct they would clash with derives of the author.
+                // The derives are on `__Arguments`. On the author's struct they could clash with the author's derives.
                 let __Arguments { #(#fields),* } = __rt::serde::Deserialize::deserialize(deserializer)?;
                 ::core::result::Result::Ok(Self { #(#fields),* })
             }

@@ -1,6 +1,6 @@
-//! The generated code, reviewed like code: `tests/expand/<case>.in.rs` expands to `tests/expand/<case>.rs`.
+//! Compares the generated code with files: `tests/expand/<case>.in.rs` expands to `tests/expand/<case>.rs`.
 //!
-//! `REFRESH_EXPANSIONS=1` writes the files again; read the diff.
+//! `REFRESH_EXPANSIONS=1` rewrites the files. Review the diff like code.
 
 use std::env;
 use std::fs;
@@ -89,7 +89,7 @@ fn another_path_of_the_runtime_replaces_every_one() {
     }
 }
 
-/// Half-typed input: every beginning of every attribute and item, and each of them without one token.
+/// Expands half-typed input: every prefix of every attribute and item, and each of them without one token.
 #[test]
 fn nothing_that_is_half_typed_panics() {
     for (_, input) in inputs() {

@@ -1,4 +1,4 @@
-//! An item with mistakes: it stays, and can still be named as a tool, so that the mistakes are the only errors.
+//! Expands an item with mistakes. The item stays and can still be named as a tool, so that no other errors follow.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -16,7 +16,7 @@ pub(super) fn item(tool: &Tool) -> TokenStream {
         Form::Function(function) => {
             let item = as_written(&tool.container.kept, &tool.vis, &function.sig, &function.body);
             if tool.is_method || function.sig.receiver().is_some() || find_self(&function.sig).is_some() {
-                // It is inside an `impl`, where no other item may be.
+                // The function is inside an `impl`, which cannot contain the implementations below.
                 return item;
             }
             let marker = marker(&tool.vis, &function.sig);

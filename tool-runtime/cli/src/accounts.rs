@@ -1,4 +1,4 @@
-//! The used budgets of a run: its own, and those that it shares with other runs of its principal and tenant.
+//! The used budgets of a run: its own budget, and the budgets of its principal and its tenant.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use tool_runtime::store::Balance;
 #[derive(Serialize)]
 pub(super) struct Account {
     holder: &'static str,
-    /// The window after which the budget starts again. `None` for the budget of a run.
+    /// The period after which the budget is reset. `None` for the budget of a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     window: Option<String>,
-    /// When the window ends.
+    /// The end of the current period.
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<String>,
     /// The limited amounts, by their keys in the policy.
@@ -38,7 +38,7 @@ impl From<Balance> for Account {
 }
 
 impl Account {
-    /// The account in words: `principal, until ..: calls 3 of 10`.
+    /// Returns the budget in words: `principal, until ..: calls 3 of 10`.
     pub(super) fn describe(&self) -> String {
         let until = self.until.as_ref().map(|until| format!(", until {until}")).unwrap_or_default();
         let amount = |(key, Amount { used, limit }): (&&str, &Amount)| format!("{key} {used} of {limit}");

@@ -1,4 +1,4 @@
-//! [`Adapters`]: the capabilities, broker and look-ups that an application binds over its data folder.
+//! [`Adapters`]: the capabilities, the broker and the name look-ups of an application.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tool_runtime::Capabilities;
 use tool_runtime::capability::{ConnectionBroker, ConnectionId, NameLookup};
 
-/// The adapters of an application, bound to its data folder.
+/// The adapters of an application. [`App::adapters`](crate::App::adapters) makes them for its data folder.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -48,11 +48,11 @@ use tool_runtime::capability::{ConnectionBroker, ConnectionId, NameLookup};
 pub struct Adapters {
     /// The capabilities that tools may borrow.
     pub capabilities: Capabilities,
-    /// Resolves connections.
+    /// The broker that resolves connections.
     pub broker: Option<Arc<dyn ConnectionBroker>>,
     /// The accounts that runs may use, by kind.
     pub connections: BTreeMap<String, ConnectionId>,
-    /// The look-ups of names for values of arguments, by tool and argument.
+    /// The look-ups that find names for argument values, by tool and argument.
     pub names: BTreeMap<(String, String), Arc<dyn NameLookup>>,
 }
 
@@ -63,8 +63,8 @@ impl Adapters {
         Self { capabilities, ..Self::default() }
     }
 
-    /// Adds connections: the broker that resolves them, and the account of each kind that the runs of a command use. A
-    /// tool borrows them as `&Connection<dyn Trait>`.
+    /// Adds connections: the broker that resolves them, and the account of each kind that runs use. A tool borrows a
+    /// connection as `&Connection<dyn Trait>`.
     #[must_use]
     pub fn connections(
         mut self,
@@ -76,7 +76,7 @@ impl Adapters {
         self
     }
 
-    /// Adds the look-up of names for the values of an argument, for the person who decides on a call of the tool.
+    /// Adds a look-up that finds names for the values of an argument. A person who decides on a call sees the names.
     #[must_use]
     pub fn names(mut self, tool: impl Into<String>, argument: impl Into<String>, lookup: Arc<dyn NameLookup>) -> Self {
         self.names.insert((tool.into(), argument.into()), lookup);

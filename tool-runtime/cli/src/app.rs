@@ -43,7 +43,7 @@ pub struct App {
     pub(super) collect: Collect,
     pub(super) bind: Bind,
     pub(super) inspect: Option<Inspect>,
-    /// In a cell, because the subscriber takes them from a borrowed `App`.
+    /// Additional `tracing` layers. They are in a cell, because the subscriber takes them from a borrowed `App`.
     pub(super) layers: RefCell<Vec<BoxedLayer>>,
     /// The names of variables, with their meanings.
     pub(super) variables: Vec<(&'static str, &'static str)>,
@@ -51,7 +51,7 @@ pub struct App {
 }
 
 impl App {
-    /// Creates an application without adapters and without a default policy, so that everything is denied.
+    /// Creates an application without adapters. It has no default policy, so every call is denied.
     #[must_use]
     pub fn new(name: &'static str, version: &'static str, about: &'static str) -> Self {
         Self {
@@ -71,52 +71,53 @@ impl App {
         }
     }
 
-    /// Sets the policy that applies unless `--policy`, its variable or the configuration file names one, as TOML.
+    /// Sets the default policy, as TOML. `--policy`, its environment variable and the configuration file override it.
     #[must_use]
     pub fn policy(mut self, toml: &'static str) -> Self {
         self.policy = Some(toml);
         self
     }
 
-    /// Sets the data folder that applies unless `--data`, its variable or the configuration file names one. By default
-    /// it is `data` in the current folder, so commands in another folder have other data and other records.
+    /// Sets the default data folder. `--data`, its environment variable and the configuration file override it. Without
+    /// this setting it is `data` in the current folder, so commands in another folder have other data and records.
     #[must_use]
     pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
         self.data = Some(folder.into());
         self
     }
 
-    /// Sets the principal that commands act for unless `--principal`, its variable or the configuration file names one.
+    /// Sets the default principal of runs. `--principal`, its environment variable and the configuration file override
+    /// it.
     #[must_use]
     pub fn principal(mut self, name: impl Into<String>) -> Self {
         self.principal = Some(name.into());
         self
     }
 
-    /// Sets the tenant that commands act in unless `--tenant`, its variable or the configuration file names one.
+    /// Sets the default tenant of runs. `--tenant`, its environment variable and the configuration file override it.
     #[must_use]
     pub fn tenant(mut self, name: impl Into<String>) -> Self {
         self.tenant = Some(name.into());
         self
     }
 
-    /// Sets the function that builds the catalog; by default the catalog holds every linked registration.
+    /// Sets the function that builds the catalog; by default it contains every linked tool.
     #[must_use]
     pub fn catalog(mut self, collect: impl Fn() -> Result<ToolCatalog, BuildError> + 'static) -> Self {
         self.collect = Box::new(collect);
         self
     }
 
-    /// Sets the function that opens the adapters over the data folder (`--data`). Commands that open the gate call it:
-    /// those that run or serve tools, decide on calls, or settle outcomes. `list`, `show`, `check` and `audit` do not.
+    /// Sets the function that opens the adapters for the data folder (`--data`). Only commands that run or serve tools,
+    /// decide on calls or settle outcomes call it; `list`, `show`, `check` and `audit` do not.
     #[must_use]
     pub fn adapters(mut self, bind: impl Fn(&Path) -> Result<Adapters, Error> + 'static) -> Self {
         self.bind = Box::new(bind);
         self
     }
 
-    /// Sets the function that lists the state that tools change, one line per item. `chat --transcript` compares two
-    /// lists to show the effect of a call.
+    /// Sets the function that lists the state that tools can change, one line per item. `chat --transcript` compares
+    /// the lists before and after a call to show its effect.
     #[must_use]
     pub fn inspect(mut self, inspect: impl Fn(&Path) -> Result<Vec<String>, Error> + 'static) -> Self {
         self.inspect = Some(Box::new(inspect));
@@ -125,15 +126,15 @@ impl App {
 
     /// Adds a layer to the `tracing` subscriber that [`main`](crate::main) installs, such as one that exports spans and
     /// metrics. It receives spans and events at level `INFO` and above, and the library's metrics. It does not receive
-    /// the texts of failures, which can hold values, nor the events of HTTP libraries. If the application has installed
-    /// its own subscriber before, the layer has no effect.
+    /// the texts of failures, which can contain private data, or the events of HTTP libraries. If the application has
+    /// installed its own subscriber, the layer has no effect.
     #[must_use]
     pub fn layer(self, layer: impl Layer<Registry> + Send + Sync + 'static) -> Self {
         self.layers.borrow_mut().push(Box::new(layer));
         self
     }
 
-    /// Adds a command of the application's own. `C` defines its arguments and its help.
+    /// Adds a command of the application. `C` defines its arguments and its help.
     #[must_use]
     pub fn command<C: AppCommand + 'static>(mut self) -> Self {
         self.commands.push(Own::of::<C>());

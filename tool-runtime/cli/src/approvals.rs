@@ -1,8 +1,8 @@
 //! `approvals`: lists, shows and decides waiting calls.
 //!
-//! This process carries out a decision on a call of the data folder, or on a call that an application made by itself. A
-//! decision on a call in a run of workers or servers is posted to the run. The process that holds the run, or takes it
-//! next, carries the decision out.
+//! If the call belongs to the data folder, or to a run without workers or servers, this process carries out the
+//! decision. Otherwise it posts the decision to the run, and the process that holds the run, or takes it next, carries
+//! it out.
 
 mod decision;
 mod here;
@@ -32,7 +32,7 @@ use crate::{input, terminal};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Approvals {
-    /// List the waiting calls of the data folder, and with --store those of the tenant, oldest first
+    /// List the waiting calls of the data folder and, with --store, of the tenant; oldest first
     List,
     /// Show a waiting call: its effect, its principal, why it waits, and its arguments
     Show {
@@ -69,7 +69,7 @@ pub(crate) enum Approvals {
         id: String,
         /// The reason that the model reads
         message: Option<String>,
-        /// Another call to refuse for this reason; those in runs of the store are decided together, all of them or none
+        /// Another call to refuse for this reason; calls in runs of the store are refused together, all of them or none
         #[arg(long, value_name = "ID")]
         also: Vec<String>,
         #[command(flatten)]
@@ -126,7 +126,7 @@ async fn approve_or_deny(
     }
 }
 
-/// Finds a call, and the question that is decided. A decision on a call that does not wait is recorded.
+/// Finds a call, and the question to decide. If the call does not wait, records the refused decision.
 async fn asking(
     cli: &Cli<'_>,
     id: &str,
@@ -140,7 +140,7 @@ async fn asking(
         }
         (found, _) => found?,
     };
-    // The call may ask another question now, and then refuses the decision.
+    // `id` is the id of a question. If the call now waits with another question, it refuses the decision.
     if let Ok(question) = id.parse() {
         return Ok((found, question));
     }
@@ -152,11 +152,12 @@ async fn asking(
     Ok((found, question))
 }
 
-/// Whether the call asked another question before: its graph continued with the next call, its arguments were edited,
-/// or the world changed. Its id alone then does not say which question a person has read.
+/// Whether the call waited with another question before: its graph continued with the next call, its arguments were
+/// edited, or the state that it depends on changed. The id of the call then does not identify the question that a
+/// person has read.
 pub(crate) async fn asked_before(cli: &Cli<'_>, call: &PendingCall) -> Result<bool, Failure> {
     let Some(store) = cli.kept_records().await? else { return Ok(false) };
-    // A document that was not saved after its call had begun still shows the call as waiting.
+    // If the process died after the call had begun, the saved document still shows the call as waiting.
     let key = Key::waiting(&*call.run_id, call.tenant.as_deref(), call.principal.as_deref(), &call.call_id);
     if store.pending(&key).await?.is_none() {
         return Ok(false);
@@ -169,7 +170,7 @@ pub(crate) async fn asked_before(cli: &Cli<'_>, call: &PendingCall) -> Result<bo
             DecisionKind::Remembered | DecisionKind::Revoked => false,
             // The call waits for other approvals of the same question.
             DecisionKind::Approved if decision.approvals.is_some_and(|(given, required)| given < required) => false,
-            // An earlier call of unknown outcome asks again, too.
+            // A call after an earlier call of unknown outcome gets a second question, too.
             _ => {
                 decision.refused().is_none()
                     || matches!(decision.mismatch(), Some(DecisionError::World | DecisionError::Question))
@@ -179,7 +180,7 @@ pub(crate) async fn asked_before(cli: &Cli<'_>, call: &PendingCall) -> Result<bo
     }))
 }
 
-/// The failure for an id that does not name one question.
+/// Returns the failure for a call id that does not identify one question.
 pub(crate) fn asks_anew(cli: &Cli<'_>, id: &str, question: &Question) -> Failure {
     let command = cli.command("approvals show", (id, ""), &cli.same_options());
     let message = format!(

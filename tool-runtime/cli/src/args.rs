@@ -35,7 +35,7 @@ pub(super) struct Arguments {
     pub(super) command: Command,
 }
 
-/// The grammar of an application: its name, its version, and the texts that name both.
+/// Returns the grammar with the name, the version and the commands of an application.
 pub(super) fn command(app: &App) -> clap::Command {
     let own = app.commands.iter().map(Own::grammar);
     let command = own.fold(<Arguments as clap::CommandFactory>::command(), clap::Command::subcommand);
@@ -48,7 +48,7 @@ pub(super) fn command(app: &App) -> clap::Command {
     help::write(command, app)
 }
 
-/// A command of the application whose name another command already has.
+/// Returns the name of a command of the application that another command already has.
 pub(super) fn taken(app: &App) -> Option<&'static str> {
     let of_others = |name: &str| Command::has_subcommand(name) || Manual::has_subcommand(name) || name == "help";
     let names = app.commands.iter().map(|own| own.name).enumerate();
@@ -56,7 +56,7 @@ pub(super) fn taken(app: &App) -> Option<&'static str> {
     names.into_iter().find(|(at, name)| of_others(name) || twice(*at, name)).map(|(_, name)| name)
 }
 
-/// The version of the application, with details for bug reports: this package, the system and the build.
+/// Returns the version of the application, with details for bug reports: this package, the system and the build.
 fn long_version(app: &App) -> String {
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);
@@ -98,7 +98,7 @@ pub(super) enum Command {
         #[arg(short, value_name = "TOOLS", default_value_t = 3, value_parser = values::most, requires = "pick")]
         k: usize,
     },
-    /// Rank the visible tools, or those of a file, by how well they fit a request
+    /// Rank the visible tools, or the tools of a file, by how well they fit a request
     Pick(PickArgs),
     /// Report every problem of the catalog and the policy, and changes since a lock; fails if there are any
     Check(Check),
@@ -151,7 +151,7 @@ pub(super) enum Command {
     },
 }
 
-/// The commands that follow those of the application.
+/// The commands that the help lists after the application's commands.
 #[derive(Debug, Subcommand)]
 pub(super) enum Manual {
     /// Print the completions for a shell
@@ -168,7 +168,7 @@ pub(super) enum Manual {
 
 #[cfg(feature = "mcp-client")]
 impl Command {
-    /// The servers that the command waits for; `None` for one that does not read the catalog.
+    /// Returns the MCP servers that the command waits for; `None` for a command that does not read the catalog.
     pub(crate) fn awaited(&self) -> Option<Awaited<'_>> {
         match self {
             #[cfg(feature = "mcp-server")]

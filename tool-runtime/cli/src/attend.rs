@@ -14,8 +14,8 @@ const INTERRUPTED: i32 = 130;
 /// The silence on a terminal after which a progress line is shown.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Waits for work of a run. Ctrl-C cancels the run, and the wait continues until the work has recorded its calls. A
-/// second Ctrl-C ends the process.
+/// Waits for the work of a run. Ctrl-C cancels the run; the wait then continues until the calls are recorded. A second
+/// Ctrl-C ends the process.
 pub(super) async fn cancellable<T>(run: &Run, work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     loop {

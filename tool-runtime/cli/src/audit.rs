@@ -120,7 +120,7 @@ pub(crate) struct RecordArgs {
 }
 
 impl RecordArgs {
-    /// The filter, with the party that the command line names.
+    /// Returns the filter, with the principal and the tenant of the command line.
     pub(crate) fn filter(self, principal: Option<&str>, tenant: Option<&str>) -> RecordFilter {
         RecordFilter {
             run_id: self.run.map(Arc::from),
@@ -157,7 +157,7 @@ fn is_decision(text: &str) -> Result<bool, String> {
 }
 
 fn time(text: &str) -> Result<Timestamp, String> {
-    // jiff parses a date from a text with a time, too, and would drop the time; hence the check of the length.
+    // The length is checked because jiff also parses a date from a text with a time, and would drop the time.
     let day = || {
         let day = text.parse::<jiff::civil::Date>().ok().filter(|_| text.len() == "2026-01-31".len())?;
         day.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|day| day.timestamp())
@@ -214,7 +214,8 @@ fn print(sealed: &SealedRecord) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Passes on all records, a page at a time. An unreadable record is named on stderr and fails the command at its end.
+/// Passes all selected records to a callback, read in pages. Reports an unreadable record on stderr; the command then
+/// fails at its end.
 async fn each(
     cli: &Cli<'_>,
     source: &RecordInput,
@@ -307,7 +308,7 @@ fn row(sealed: &SealedRecord) -> [String; 8] {
     .map(|cell| terminal::safe(&cell))
 }
 
-/// Prints all anchors. One that cannot be read is named on stderr and fails the command at its end.
+/// Prints all anchors. Reports an unreadable anchor on stderr; the command then fails at its end.
 async fn export_anchors(cli: &Cli<'_>) -> Result<Exit, Failure> {
     let (store, mut exit, mut printed) = (store(cli).await?, Exit::Done, Ok(()));
     let print = |read: Result<Anchor, Finding>| match read.map(|anchor| json(&anchor)) {

@@ -1,4 +1,4 @@
-//! `call`: one call through the gate.
+//! `call`: runs one call through the gate.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ pub(super) async fn call(cli: &Cli<'_>, call: Call) -> Result<Exit, Failure> {
     if let Some(text) = result.detail().filter(|_| call.detail) {
         terminal::message(&format!("the tool's error: {}", terminal::safe(text)));
     }
-    // An answer that does not fit leaves the call waiting, so that it can be corrected.
+    // A call also waits after a wrong client answer, so that a person can correct it.
     let waits =
         matches!(result.outcome(), Outcome::ApprovalRequired | Outcome::ClientRequired | Outcome::ApprovalMismatch);
     if waits {
@@ -108,7 +108,7 @@ async fn print(cli: &Cli<'_>, session: &Session, result: &ToolExecResult, view: 
     Ok(())
 }
 
-/// Keeps a call that waits, so that it can be decided later.
+/// Saves a call that waits, so that a person can decide it later, and prints the command for that.
 async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecResult) -> Result<(), Failure> {
     let files = ConversationFiles::of(cli);
     let mut kept = files.create(format!("call {name}"));
@@ -116,7 +116,7 @@ async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecRes
     let (id, same) = (result.call_id().as_str(), cli.same_options());
     let shown = terminal::safe(id);
     terminal::note(&match result.outcome() {
-        // Of the decisions, `call` takes only a client's answer, so only that can be the mismatch.
+        // `call` takes no decision except a client's answer, so the mismatch is a wrong answer.
         Outcome::ClientRequired | Outcome::ApprovalMismatch => {
             let command = cli.command("approvals answer", (id, " JSON"), &same);
             format!("the call {shown} waits for its client; answer it: {command}")
@@ -129,10 +129,10 @@ async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecRes
     Ok(())
 }
 
-/// Prints why no call of the tool can run, a suggestion for a misspelt name, or the command that explains a refusal.
-/// Only the person at the keyboard reads it: for a model the tool does not exist.
+/// Prints why the tool cannot run, a suggestion for a misspelt name, or the command that explains a refusal. Only the
+/// person at the keyboard reads this text; a model is never told that a hidden tool exists.
 fn explain(cli: &Cli<'_>, session: &Session, name: &str, outcome: Outcome) {
-    // A program reads the code of the outcome.
+    // Programs read the code of the outcome instead.
     if cli.settings.json {
         return;
     }

@@ -1,4 +1,4 @@
-//! `list`, `show`, `export`: the catalog and the policy. Runs no tool and opens no data.
+//! `list`, `show` and `export`: print the catalog under the policy. They run no tool and open no data.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,14 +25,14 @@ struct ToolRow<'a> {
     execution: &'a str,
     decision: &'a str,
     rule: String,
-    /// The code of the reason why no call can run, even if the policy allows it.
+    /// The reason, as a code, why no call of the tool can run although the policy may allow it.
     #[serde(skip_serializing_if = "Option::is_none")]
     unready: Option<&'static str>,
     hash: String,
     source: String,
 }
 
-/// The policy's decision whether a model of this party sees the tool.
+/// Returns the policy's decision whether the model in a run of this party sees the tool.
 fn visibility(policy: &ToolPolicy, party: &Party, tool: &PolicyResource<'_>) -> Decision {
     let context = PolicyContext {
         principal: party.principal.as_deref(),
@@ -84,7 +84,7 @@ fn row<'a>(catalog: &ToolCatalog, spec: &'a ToolSpec, policy: &ToolPolicy, decis
     }
 }
 
-/// Prints a definition: as a tree for a person, as data for `--json` and `--as`.
+/// Prints a definition as a tree, or with `--json` or `--as` as data.
 pub(super) fn show(cli: &Cli<'_>, name: &str, format: Option<Form>, strict: bool) -> Result<Exit, Failure> {
     let catalog = cli.catalog()?;
     let (Some(spec), Some(tool)) = (catalog.get(name), catalog.policy_resource(name)) else {
@@ -107,7 +107,7 @@ pub(super) fn show(cli: &Cli<'_>, name: &str, format: Option<Form>, strict: bool
     Ok(Exit::Done)
 }
 
-/// Prints a definition for a person.
+/// Prints a definition as a tree.
 fn tree(catalog: &ToolCatalog, spec: &ToolSpec, policy: &ToolPolicy, verdict: Verdict) {
     let name = spec.name.as_str();
     let title = spec.title.as_deref().map(|title| format!("  {}", terminal::safe(title))).unwrap_or_default();
@@ -149,7 +149,7 @@ pub(super) fn scope_words(scope: &str) -> String {
     if scope == "principal" { "for each principal".to_owned() } else { format!("in a {scope}") }
 }
 
-/// Returns a time in the largest unit that divides it, as `once_for` states it.
+/// Returns a time in the largest unit that divides it, in the notation of `once_for`.
 fn span(time: Duration) -> String {
     let seconds = time.as_secs();
     let units = [(86_400, "d"), (3600, "h"), (60, "m")];
@@ -168,7 +168,7 @@ pub(super) fn unknown(catalog: &ToolCatalog, name: &str) -> Failure {
     Failure::usage(format!("there is no tool `{shown}`; {meant}")).code("unavailable")
 }
 
-/// Prints the parts of a provider's request that offer the visible tools, or those that fit a request.
+/// Prints the parts of a provider's request that offer the visible tools, or only the tools that fit a user's request.
 pub(super) fn export(
     cli: &Cli<'_>,
     format: Format,
@@ -191,11 +191,11 @@ pub(super) fn export(
     Ok(Exit::Done)
 }
 
-/// The tools of a catalog that the policy shows to this party.
+/// The tools of a catalog that the policy shows to the model of this party.
 pub(super) struct Visible<'c> {
     specs: Vec<(&'c ToolSpec, bool)>,
-    /// The index of all tools. Hidden ones are included, because the weight of a word depends on how many definitions
-    /// have it.
+    /// The index of all tools, including hidden ones, because the weight of a word depends on the number of
+    /// definitions with it.
     index: PickIndex,
 }
 
@@ -231,7 +231,7 @@ impl<'c> Visible<'c> {
     }
 }
 
-/// Prints the provider's form on stdout, and the losses of its dialect on stderr.
+/// Prints the definitions in the provider's format on stdout, and the losses of the conversion on stderr.
 fn encode<'a>(format: Format, specs: impl IntoIterator<Item = &'a ToolSpec>, strict: bool) -> Result<(), Failure> {
     let encoded = format
         .encode_tools(specs, &EncodeOptions::default().with_strict(strict))

@@ -1,4 +1,4 @@
-//! `chat`: a conversation with a model behind an endpoint, every call shown on its way through the gate.
+//! `chat`: a conversation with the model of an endpoint. Prints each call and its way through the gate.
 
 mod autosave;
 pub(crate) mod ended;
@@ -127,11 +127,11 @@ pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure>
     Ok(talk.exit())
 }
 
-/// The last line of `--json`.
+/// The last line that `--json` prints.
 #[derive(Serialize)]
 struct LastLine<'a> {
     summary: RunSummary,
-    /// The most severe outcome of its calls. `None` if there were no calls.
+    /// The most severe outcome of the calls; `None` if there were no calls.
     gravest: Option<Outcome>,
     /// The budgets of the policy, each with the used amount.
     accounts: Vec<Account>,
@@ -155,11 +155,11 @@ fn screen(cli: &Cli<'_>, gate: &Gate, described: &Described) -> Screen {
     ))
 }
 
-/// Continues waiting calls, then sends the prompts of the command line, then those from the keyboard.
+/// Continues waiting calls, sends the prompts of the command line, and then the prompts from the keyboard.
 async fn converse(talk: &mut Talk<'_>, prompts: &[String], answers: Vec<ClientAnswer>) -> Result<(), Failure> {
     let posted = talk.take_post().await?;
-    // The last process may have ended before the model answered: the history then ends with a message of the user or a
-    // result, and the model is asked again, unless a new prompt comes anyway.
+    // The last process may have ended before the model answered. The history then ends with a message of the user or a
+    // result, and the model gets it again, unless there is a new prompt.
     let unanswered = !matches!(talk.conversation.history().last(), None | Some(Message::Assistant(_)));
     let unsettled = posted || !answers.is_empty() || talk.is_waiting() || (unanswered && prompts.is_empty());
     if unsettled && !talk.settle(answers).await? && !talk.interactive {
@@ -175,7 +175,7 @@ async fn converse(talk: &mut Talk<'_>, prompts: &[String], answers: Vec<ClientAn
     if talk.interactive { prompt::prompt_loop(talk).await } else { Ok(()) }
 }
 
-/// The prompts of the command line; `-` is standard input.
+/// Returns the prompts of the command line; `-` is standard input.
 fn prompts(chat: &Chat) -> Result<Vec<String>, Failure> {
     let continues = chat.last || chat.conversation.is_some();
     if chat.prompt.is_empty() && (chat.transcript.is_some() || !continues && !std::io::stdin().is_terminal()) {
@@ -196,7 +196,7 @@ fn prompts(chat: &Chat) -> Result<Vec<String>, Failure> {
     Ok(prompts)
 }
 
-/// The schema that each answer has to fit.
+/// Reads the schema for answers, and checks it.
 fn schema(path: &Path) -> Result<String, Failure> {
     let name = path.display().to_string();
     let text = input::text(input::file(path)?, &name)?;
@@ -213,7 +213,7 @@ fn answers(given: &[String]) -> Result<Vec<ClientAnswer>, Failure> {
     given.chunks_exact(2).map(|pair| Ok(ClientAnswer::value(pair[0].as_str(), input::json_value(&pair[1])?))).collect()
 }
 
-/// The first words of the prompt, as the title of the conversation.
+/// Returns the first words of the prompt, as the title of the conversation.
 fn title(prompts: &[String]) -> String {
     let first = prompts.first().map_or("conversation", |prompt| prompt.trim());
     table::cut(first.lines().next().unwrap_or_default(), 60)

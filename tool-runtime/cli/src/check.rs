@@ -73,7 +73,7 @@ pub(super) fn check(cli: &Cli<'_>, check: &Check) -> Result<Exit, Failure> {
         let notes = shared_keys(catalog).into_iter().chain(preconditions(catalog));
         notes.for_each(|note| terminal::note(&terminal::safe(&note)));
     }
-    // A lock holds the application's own definitions, so problems of servers do not prevent writing it.
+    // A lock contains only the application's own definitions, so a problem of a server does not prevent writing it.
     let has_mistakes = !problems.is_empty();
     problems.extend(unready.iter().map(|(tool, why)| format!("`{tool}` is allowed but cannot run: {why}")));
     let problems: Vec<_> = problems.iter().flat_map(|problem| problem.lines()).collect();
@@ -108,7 +108,7 @@ pub(super) fn check(cli: &Cli<'_>, check: &Check) -> Result<Exit, Failure> {
     Ok(if problems.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// Fails if a policy file cannot be read at all: this is bad input. Mistakes in its text are findings.
+/// Fails if the policy file cannot be read at all, which is bad input. Mistakes in its text are findings of the check.
 fn read(policy: &Path) -> Result<(), Failure> {
     match ToolPolicy::from_path(policy) {
         Err(error) if matches!(error.code(), "policy_missing" | "policy_unreadable" | "policy_format") => {
@@ -131,8 +131,8 @@ fn preconditions(catalog: &ToolCatalog) -> Option<String> {
     }
 }
 
-/// Returns a note for each effect key that several tools have: a call of one counts as a call of the others. In
-/// different scopes, the keys are different effects, although they read the same.
+/// Returns a note for each effect key that several tools have. In one scope, a call of one tool counts as a call of the
+/// others. In different scopes, equal keys are different effects.
 fn shared_keys(catalog: &ToolCatalog) -> Vec<String> {
     let mut keys: BTreeMap<String, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
     for spec in catalog.specs() {
@@ -163,7 +163,7 @@ fn shared_keys(catalog: &ToolCatalog) -> Vec<String> {
     notes
 }
 
-/// Returns a key without the names of arguments, which can differ between tools that share it.
+/// Returns a key without the names of arguments, because tools with different names can share a key.
 fn unnamed(key: &str) -> String {
     let (mut shown, mut is_name) = (String::new(), false);
     for letter in key.chars() {

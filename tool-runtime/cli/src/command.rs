@@ -8,7 +8,7 @@ use clap::{ArgMatches, Args};
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
 
-/// A command of an application, in addition to those of this package. [`App::command`](crate::App::command) adds it.
+/// A command of an application, in addition to this package's commands. [`App::command`](crate::App::command) adds it.
 ///
 /// The type derives [`clap::Args`] (clap 4): its fields are the arguments, and its doc comment is the help. The global
 /// options (`--json`, `--policy`, ..) apply to the command, too. It prints data to stdout and messages to stderr
@@ -47,7 +47,7 @@ use crate::session::Cli;
 /// }
 /// ```
 pub trait AppCommand: Args {
-    /// The name on the command line, which must differ from every command of this package.
+    /// The name on the command line. It must differ from the names of this package's commands.
     const NAME: &'static str;
 
     /// The examples in the help, one per line; `%` is replaced by the application's name.
@@ -72,7 +72,7 @@ impl Own {
         Self { name: C::NAME, examples: C::EXAMPLES, augment: C::augment_args, run: run::<C> }
     }
 
-    /// The grammar of the command.
+    /// Returns the grammar of the command.
     pub(crate) fn grammar(&self) -> clap::Command {
         (self.augment)(clap::Command::new(self.name))
     }
@@ -84,7 +84,7 @@ impl Own {
 
 fn run<'a, C: AppCommand + 'static>(matches: &'a ArgMatches, cli: &'a Cli<'a>) -> Running<'a> {
     Box::pin(async move {
-        // Clap has checked the arguments by the same grammar.
+        // clap has checked the arguments with the same grammar.
         let command = C::from_arg_matches(matches).map_err(|error| Failure::usage(error.to_string()))?;
         command.run(cli).await
     })

@@ -1,4 +1,4 @@
-//! The settings of every command, from options, the environment and the configuration file, in this order.
+//! The settings of every command. Options override environment variables, which override the configuration file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -124,13 +124,13 @@ struct File {
     mcp: McpSettings,
 }
 
-/// The settings of every command. Without `Debug`, because the URL of the store can hold a password.
+/// The settings of every command. The type has no `Debug`, because the URL of the store can contain a password.
 pub(super) struct Settings {
-    /// The configuration file that the command line or the environment names.
+    /// The configuration file, if the command line or the environment names one.
     pub(super) config: Option<PathBuf>,
     pub(super) policy: Option<PathBuf>,
     pub(super) data: PathBuf,
-    /// The URL of the store that processes share. It can hold a password.
+    /// The URL of the store that processes share. It can contain a password.
     pub(super) store: Option<String>,
     /// Whether a command without a store keeps its records in the data folder.
     pub(super) keeps_records: bool,
@@ -148,16 +148,16 @@ pub(super) struct Settings {
     pub(super) rust_log: Option<String>,
     pub(super) color: Color,
     pub(super) webhook: WebhookSettings,
-    /// The parts of the model's endpoint that the environment and the file set.
+    /// The settings of the model's endpoint from the environment and the configuration file.
     endpoint: Endpoint,
-    /// The party that the options themselves name, which some commands search for.
+    /// The party in the options of the command line. Some commands filter by it.
     pub(super) named: Named,
-    /// The servers whose tools are in the catalog, in addition to the application's own.
+    /// The MCP servers whose tools are added to the catalog.
     #[cfg(feature = "mcp-client")]
     pub(super) mcp: McpSettings,
 }
 
-/// The store's options for its database; `None` takes the library's default.
+/// The options of the database; `None` selects the library's default.
 #[cfg_attr(
     not(any(feature = "sqlite", feature = "postgres")),
     expect(
@@ -211,7 +211,7 @@ impl StoreSettings {
     }
 }
 
-/// The party that the command line itself named.
+/// The party in the options of the command line.
 #[derive(Debug, Clone)]
 pub(super) struct Named {
     pub(super) principal: Option<String>,
@@ -230,11 +230,11 @@ fn usual_path(app: &str) -> Option<PathBuf> {
     Some(folder.join(app).join("config.toml"))
 }
 
-/// The store that keeps nothing: no records after the command, and no runs that processes share.
+/// The name of a store in memory: it keeps no records after the command, and shares no runs with other processes.
 const MEMORY: &str = "memory";
 
 impl Settings {
-    /// Resolves the options of the command line of the application `app`. `own_data` is its data folder by default.
+    /// Reads the settings of a command of the application `app`, whose default data folder is `own_data`.
     pub(super) fn read(app: &str, own_data: Option<&Path>, global: Global) -> Result<Self, Failure> {
         let prefix = prefix(app);
         let rust_log = variable("RUST_LOG")?;
@@ -275,7 +275,7 @@ impl Settings {
                 Failure::usage("`color` in the configuration file is auto, always or never").code("config")
             })
         });
-        // As everywhere, the environment wins over the file.
+        // The environment overrides the configuration file, as for every setting.
         let file_color = file_color.transpose()?.filter(|_| variable_is_unset("NO_COLOR"));
         let store = global.store.or(variable("STORE")?).or(file.store);
         let own_data = || own_data.map_or_else(|| "data".into(), Path::to_owned);
@@ -319,7 +319,7 @@ impl Settings {
     pub(super) fn endpoint(&self, given: &Endpoint) -> Endpoint {
         let usual = &self.endpoint;
         let mut endpoint = given.clone();
-        // A configured key is for the configured endpoint: an endpoint from the command line does not get it.
+        // A configured key belongs to the configured endpoint, and is not sent to an endpoint from the command line.
         if endpoint.model_url.is_none() {
             endpoint.key_env = endpoint.key_env.or_else(|| usual.key_env.clone());
             endpoint.model_url.clone_from(&usual.model_url);
@@ -335,7 +335,7 @@ impl File {
         let name = path.display().to_string();
         let text = input::text(input::file(path)?, &name)?;
         let mut file: Self = toml::from_str(&text).map_err(|error| {
-            // The whole error quotes the line, and the URL of a store can hold a password.
+            // The whole error would quote the line, which can contain a password.
             let line = error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
             let why = input::unquoted(error.message());
             let text = format!("the configuration file {name} cannot be used: line {line}: {why}");
@@ -354,13 +354,13 @@ impl File {
     }
 }
 
-/// The attributes that a setting names.
+/// Parses the attributes of a setting.
 fn attributes<'w>(words: impl Iterator<Item = &'w str>, setting: &str) -> Result<Vec<(String, String)>, Failure> {
     let read = |word| attribute(word).map_err(|why| Failure::usage(format!("{setting}: {why}")).code("config"));
     words.map(read).collect()
 }
 
-/// The format that a setting names.
+/// Parses the format of a setting.
 fn format_of(text: &str, setting: &str) -> Result<Format, Failure> {
     named(text).ok_or_else(|| {
         let names: Vec<_> = Format::ALL.iter().map(|format| name(*format)).collect();
@@ -372,7 +372,7 @@ fn variable_is_unset(name: &str) -> bool {
     std::env::var_os(name).is_none_or(|value| value.is_empty())
 }
 
-/// A variable that is set and not empty.
+/// Returns an environment variable that is set and not empty.
 fn variable(name: &str) -> Result<Option<String>, Failure> {
     match std::env::var(name) {
         Ok(text) => Ok(Some(text).filter(|text| !text.is_empty())),

@@ -1,5 +1,5 @@
-//! Files of tool definitions, one per line. They may come from many servers, so a broken definition does not affect the
-//! others.
+//! Reads files of tool definitions, one per line. The definitions may come from many servers, so a broken one does not
+//! affect the others.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::exit::Failure;
 use crate::text::cut;
 use crate::{input, terminal};
 
-/// The number of broken definitions that are noted, a line each.
+/// The maximum number of broken definitions that are reported, a line each.
 const MAX_NOTES: usize = 5;
 
 /// A definition with the keys of MCP servers or of providers.
 #[derive(Deserialize)]
 struct DefinitionLine {
-    /// The name that calls use, if it differs from the published one.
+    /// The name that calls use, if it differs from `name`.
     wire_name: Option<String>,
     name: Option<String>,
     description: Option<String>,
@@ -34,7 +34,7 @@ struct DefinitionLine {
 pub struct Definition {
     /// The name that calls use.
     pub name: String,
-    /// The definition as a catalog has it.
+    /// The definition in the form of a catalog.
     pub spec: ToolSpec,
     /// The definition as a tool for a catalog. Running it fails.
     pub tool: DynamicTool,
@@ -49,12 +49,12 @@ impl DynamicHandler for NotRunnable {
     }
 }
 
-/// Reads a file of tool definitions, one JSON object per line, as servers and providers spell them: `name`,
-/// `description` and `inputSchema`, `input_schema` or `parameters`. Passes each to `take`, which returns `Err` with the
-/// reason if it refuses one. Omitted definitions are noted on stderr.
+/// Reads a file of tool definitions, one JSON object per line. The keys are those of servers and providers: `name`,
+/// `description`, and `inputSchema`, `input_schema` or `parameters`. Passes each definition to `take`, which returns
+/// `Err` with the reason if it refuses it. Refused and broken definitions are reported on stderr.
 ///
 /// # Errors
-/// The file cannot be read, or none of its definitions is taken.
+/// The file cannot be read, or contains no definition that `take` accepts.
 pub fn read_definitions(path: &Path, mut take: impl FnMut(Definition) -> Result<(), String>) -> Result<(), Failure> {
     let bytes = input::file(path)?;
     let (mut taken, mut broken) = (0_usize, 0_usize);

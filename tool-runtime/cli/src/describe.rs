@@ -7,10 +7,10 @@ use tool_runtime::{ToolCatalog, ToolEffect};
 use crate::fold::{INDENT, Room, fields, folded};
 use crate::terminal;
 
-/// The maximum number of lines of arguments.
+/// The maximum number of lines for arguments.
 const LINES: usize = 40;
 
-/// The subject of a decision: the waiting call, or the inner call if a graph waits.
+/// The call that a person decides: the waiting call, or, if that is a graph, the call inside the graph.
 pub(super) struct ShownCall<'a> {
     pub(super) tool: &'a str,
     /// The arguments, masked, as JSON text.
@@ -45,11 +45,11 @@ impl<'a> ShownCall<'a> {
     }
 }
 
-/// The lines that a person reads before a decision. Sensitive arguments are masked unless `unmask` is `true`.
+/// Returns the lines that a person reads before a decision. Sensitive arguments are masked unless `unmask` is `true`.
 pub(super) fn describe(catalog: &ToolCatalog, call: &PendingCall, unmask: bool) -> Vec<String> {
     let ShownCall { summary, changes, names, rule, arguments, .. } = ShownCall::of(call);
     let mut lines = Vec::new();
-    // Removes the marks that isolate text directions: terminals do not reorder text, and would show them as escapes.
+    // Marks that isolate text directions are removed. Terminals do not reorder text, and `safe` would escape the marks.
     let summary = summary.map(|text| terminal::safe(&text.replace(['\u{2068}', '\u{2069}'], "")));
     lines.extend(summary.iter().flat_map(|text| paragraph(text)));
     lines.extend(paragraph(&sentence(catalog, call)));
@@ -83,7 +83,7 @@ fn paragraph(text: &str) -> Vec<String> {
     folded(text, room).into_iter().map(|line| format!("{:INDENT$}{line}", "")).collect()
 }
 
-/// The sentence that describes the call's effect.
+/// Returns the sentence that describes the call's effect.
 fn sentence(catalog: &ToolCatalog, call: &PendingCall) -> String {
     let tool = ShownCall::of(call).tool;
     let Some(spec) = catalog.get(tool) else {

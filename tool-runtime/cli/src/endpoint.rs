@@ -1,4 +1,4 @@
-//! The options of a model: its endpoint, and the settings of every request.
+//! The options for a model: its endpoint, and the settings of every request.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -69,7 +69,7 @@ pub(crate) struct Endpoint {
     pub(crate) asked: ModelSettings,
 }
 
-/// Settings of every request. The provider decides where a setting is absent.
+/// The settings of every request. An absent setting has the provider's default.
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Request settings")]
 pub(crate) struct ModelSettings {

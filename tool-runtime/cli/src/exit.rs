@@ -1,4 +1,4 @@
-//! Exit codes, and the failure that a command ends with.
+//! [`Exit`] and [`Failure`]: the exit code and the failure of a command.
 
 use std::process::ExitCode;
 
@@ -88,7 +88,7 @@ impl From<Exit> for ExitCode {
 #[derive(Debug)]
 pub struct Failure {
     pub(crate) exit: Exit,
-    /// A stable word for programs.
+    /// The stable code for programs.
     pub(crate) code: &'static str,
     pub(crate) message: String,
 }
@@ -104,18 +104,18 @@ impl Failure {
         Self { exit: Exit::Failed, code: "failed", message: message.into() }
     }
 
-    /// Sets the stable word that programs read; `usage` or `failed` by default.
+    /// Sets the stable code for programs; `usage` or `failed` by default.
     #[must_use]
     pub fn code(self, code: &'static str) -> Self {
         Self { code, ..self }
     }
 
-    /// Sets the exit code of input that cannot be read, for a command whose result is a 1.
+    /// Sets the exit code for unreadable input, for a command in which exit code 1 has another meaning.
     pub(crate) fn unread(self) -> Self {
         Self { exit: Exit::Usage, ..self }
     }
 
-    /// The failure as `--json` prints it.
+    /// Returns the failure as `--json` prints it.
     pub(crate) fn to_json(&self) -> String {
         #[derive(Serialize)]
         struct Document<'a> {

@@ -1,4 +1,4 @@
-//! Values as a person reads them: one field per line, aligned, long text folded.
+//! Formats values for people: one field per line, aligned, with long text folded.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use crate::terminal;
 
 /// The indentation below a call.
 pub(super) const INDENT: usize = 3;
-/// The widest column of names.
+/// The maximum width of the column of names.
 const NAMES: usize = 20;
 
-/// The limits for showing a value.
+/// The width and the number of lines for a value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     pub(super) width: usize,
@@ -17,13 +17,13 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// The limits for a message on this terminal.
+    /// Returns the limits for a message on this terminal.
     pub(super) fn of_message(lines: usize) -> Self {
         Self { width: terminal::width().unwrap_or(100), lines }
     }
 }
 
-/// JSON text as indented lines that a terminal may show.
+/// Formats JSON text as indented lines that are safe for a terminal.
 pub(super) fn fields(json: &str, room: Room) -> Vec<String> {
     let mut lines = match serde_json::from_str(json) {
         Ok(Value::Object(members)) => {
@@ -33,7 +33,7 @@ pub(super) fn fields(json: &str, room: Room) -> Vec<String> {
         Ok(Value::Array(items)) => items.iter().flat_map(|item| field("-", 1, item, room.width)).collect(),
         Ok(Value::Null) => Vec::new(),
         Ok(scalar) => wrapped("", INDENT, &text(&scalar), room.width),
-        // The text cannot be parsed (nested too deep, or half a surrogate pair), so it is shown as it is.
+        // The text cannot be parsed (nested too deep, or half a surrogate pair), so it is shown unchanged.
         Err(_) => wrapped("", INDENT, json, room.width),
     };
     if lines.len() > room.lines.max(2) {
@@ -63,7 +63,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// Text behind a label, broken at white space; the lines after the first are indented.
+/// Formats text after a label, broken at white space. All lines except the first are indented.
 fn wrapped(label: &str, indent: usize, text: &str, width: usize) -> Vec<String> {
     let room = width.saturating_sub(indent).max(20);
     let mut lines: Vec<_> = text.lines().flat_map(|paragraph| folded(&terminal::safe(paragraph), room)).collect();
@@ -77,7 +77,7 @@ fn wrapped(label: &str, indent: usize, text: &str, width: usize) -> Vec<String> 
     lines.into_iter().enumerate().map(place).collect()
 }
 
-/// A line as several of at most `room` characters, broken at spaces where possible. Keeps every other character.
+/// Breaks a line into lines of at most `room` characters, at spaces where possible. Keeps every other character.
 pub(super) fn folded(line: &str, room: usize) -> Vec<String> {
     let (room, letters) = (room.max(1), line.chars().collect::<Vec<_>>());
     let (mut lines, mut rest) = (Vec::new(), letters.as_slice());

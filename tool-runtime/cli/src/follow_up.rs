@@ -1,4 +1,4 @@
-//! A command that is printed for a person to run next, and its options. Names and ids in it are words of a shell.
+//! Formats the command that a person can run next. Names and ids in it are quoted for a shell.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use crate::session::Cli;
 use crate::text::{option, store_word, word};
 
 impl Cli<'_> {
-    /// The options without which a command in another terminal would act under another policy, on other files or
-    /// another store, or for another party. They begin with a space. A URL that may hold a password is shown as `URL`.
+    /// Returns the options with which a command in another terminal has the same policy, files, store and party. They
+    /// begin with a space. A URL that may contain a password is replaced by `URL`.
     pub(super) fn same_options(&self) -> String {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let settings = &self.settings;
@@ -26,7 +26,7 @@ impl Cli<'_> {
         written(options.into_iter().filter_map(|(option, value)| Some((option, value?))))
     }
 
-    /// A command about an id, with the words after the id, and with options, which begin with a space.
+    /// Returns a command with an id, the words after the id, and options, which begin with a space.
     pub(super) fn command(&self, command: &str, (id, after): (&str, &str), options: &str) -> String {
         let (app, word) = (self.app.name, word(id));
         if id.starts_with('-') {
@@ -36,8 +36,8 @@ impl Cli<'_> {
         }
     }
 
-    /// [`same_options`](Self::same_options) with the roles and attributes of the party, for a command in which `--role`
-    /// is not the decider's.
+    /// Returns [`same_options`](Self::same_options) with the roles and attributes of the party. Use it for a command in
+    /// which `--role` does not mean the decider's roles.
     pub(super) fn same_party(&self) -> String {
         let Settings { roles, attributes, .. } = &self.settings;
         let roles = roles.iter().map(|role| ("--role", role.clone()));
@@ -46,7 +46,7 @@ impl Cli<'_> {
     }
 }
 
-/// Options as words of a shell, each after a space.
+/// Formats options as words of a shell, each after a space.
 fn written(options: impl Iterator<Item = (&'static str, String)>) -> String {
     options.map(|(name, value)| option(name, &value)).collect()
 }

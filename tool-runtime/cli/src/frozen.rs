@@ -1,4 +1,4 @@
-//! Arguments as the gate would freeze them, for commands that run no tool.
+//! Validates arguments and gives them the form in which the gate would keep them, for commands that run no tool.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use tool_runtime::{Outcome, ToolCall, ToolCatalog, ToolPolicy};
 
 use crate::exit::{Exit, Failure};
 
-/// Arguments as the gate would freeze them.
+/// Validated arguments, in the form in which the gate would keep them.
 pub(super) struct Frozen {
-    /// Their canonical text.
+    /// The arguments as canonical JSON.
     pub(super) text: Arc<str>,
-    /// Whether they had to be repaired.
+    /// Whether the original text had to be repaired.
     pub(super) repaired: bool,
 }
 
-/// Freezes arguments of a tool of the catalog. Every id in them counts as evidence.
+/// Validates arguments of a tool of the catalog. Every id in them counts as evidence.
 pub(super) fn frozen(catalog: &ToolCatalog, policy: &ToolPolicy, tool: &str, text: &str) -> Result<Frozen, Failure> {
     let result = HydrationResult::preview(catalog, policy, ToolCall::text("explain", tool, text));
     match result.hydrated {

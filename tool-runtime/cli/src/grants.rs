@@ -1,4 +1,4 @@
-//! `grants`: adds, lists and revokes grants, which are decisions for later calls.
+//! `grants`: adds, lists and revokes grants. A grant decides later calls in advance.
 
 mod add;
 
@@ -31,7 +31,7 @@ pub(crate) enum Grants {
 pub(crate) struct Add {
     /// The call, as `approvals list` prints it; RUN/CALL if several have its id. The grant is for its tool
     pub(crate) id: String,
-    /// The runs that the grant covers: the call's own, or those of its conversation, its principal or its tenant
+    /// The runs that the grant covers: the call's own run, or all runs of its conversation, its principal or its tenant
     #[arg(long = "for", value_enum, value_name = "RUNS")]
     pub(crate) scope: Scope,
     /// The arguments that the grant covers: a JSON list of conditions such as `[{"pointer": "/to", "one_of":
@@ -67,7 +67,7 @@ pub(crate) struct Revoke {
     reason: Option<String>,
 }
 
-/// The runs that a grant is for.
+/// The runs that a grant covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scope {
     Run,
@@ -100,10 +100,10 @@ struct GrantRow<'a> {
     scope: &'a GrantScope,
     principal: Option<&'a str>,
     tenant: Option<&'a str>,
-    /// The caller whose calls it covers: `"direct"`, or `{"graph": NAME}`.
+    /// The caller whose calls the grant covers: `"direct"`, or `{"graph": NAME}`.
     caller: serde_json::Value,
     labels: &'a [Arc<str>],
-    /// The remaining uses. `None` if their number is not limited.
+    /// The number of remaining uses; `None` if it is unlimited.
     uses: Option<u32>,
     expires_at: Option<String>,
     decided_by: &'a str,
@@ -172,7 +172,7 @@ fn list(cli: &Cli<'_>, found: &[StoredGrant]) -> Result<(), Failure> {
 
 async fn revoke(cli: &Cli<'_>, store: &dyn Store, found: &[StoredGrant], asked: &Revoke) -> Result<Exit, Failure> {
     let Revoke { id, decider, reason } = asked;
-    // The message is the same for an unknown grant, an expired one and one of another tenant.
+    // An unknown grant, an expired grant and a grant of another tenant get the same message.
     let unknown = || {
         let text = format!("no grant `{}` is active in this tenant (see `grants list`)", terminal::safe(id));
         Failure::usage(text).code("not_found")

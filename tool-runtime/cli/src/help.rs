@@ -1,4 +1,4 @@
-//! The parts of the help that name the application: examples, exit codes, environment and files.
+//! The parts of the help after the options: examples, exit codes, environment variables and files.
 
 use std::fmt::Write as _;
 
@@ -31,7 +31,7 @@ Examples:
 Guide:
   https://github.com/tool-runtime/tool-runtime/blob/main/docs/src/command-line.md";
 
-/// Each command with the examples of its help; `%` stands for the application's name.
+/// The commands with the examples in their help. `%` stands for the application's name.
 const EXAMPLES: &[(&str, &str)] = &[
     ("list", "% list\n% list --json --principal bob --role admin"),
     ("show", "% show NAME\n% show NAME --as anthropic --strict"),
@@ -108,19 +108,19 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
 ];
 
-/// The same for the commands that are listed after those of the application.
+/// The same for the commands that the help lists after the application's commands.
 const MANUAL_EXAMPLES: &[(&str, &str)] = &[
     ("completions", "% completions bash > ~/.local/share/bash-completion/completions/%\n% completions fish | source"),
     ("man", "% man > %.1\n% man chat | man -l -"),
 ];
 
-/// Adds examples, exit codes, environment and files to the help, and fits it to the terminal.
+/// Adds examples, exit codes, environment variables and files to the help, and fits the help to the terminal.
 pub(crate) fn write(command: Command, app: &App) -> Command {
     let first = FIRST.replace('%', app.name);
     let long = format!("{first}\n\n{}\n\n{EXIT}", settings(app));
     let mut command = command.after_help(format!("{first}\n\n{EXIT}")).after_long_help(long);
     let own = app.commands.iter().map(|own| (own.name, own.examples));
-    // Each command moves to the end, so that this is the order of completions, too.
+    // `mut_subcommand` moves each command to the end, so completions have this order, too.
     for (name, examples) in EXAMPLES.iter().copied().chain(own).chain(MANUAL_EXAMPLES.iter().copied()) {
         let examples = examples.replace('%', app.name).replace('\n', "\n  ");
         let text = format!("Examples:\n  {examples}\n\n{EXIT}");

@@ -1,4 +1,4 @@
-//! A recorded HTTP response: status line, headers and body as received, or a bare body.
+//! Parses a recorded HTTP response: status line, headers and body as received, or a bare body.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,16 +11,16 @@ const MAX_HEADERS: usize = 128;
 pub(super) struct HttpRecord<'a> {
     /// The status; `None` for a bare body.
     pub(super) status: Option<u16>,
-    /// The body, chunked framing removed.
+    /// The body, without chunked framing.
     pub(super) body: Cow<'a, [u8]>,
-    /// The body has the length that its framing declares.
+    /// Whether the body has the length that its framing declares.
     pub(super) complete: bool,
 }
 
 /// The reason why a recorded response cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HttpRecordError {
-    /// No status line, or headers without an end.
+    /// There is no status line, or the headers do not end.
     Head,
     /// The body is compressed.
     Encoding,
@@ -73,7 +73,7 @@ struct Head<'a> {
 
 impl<'a> Head<'a> {
     fn parse(bytes: &'a [u8]) -> Result<Self, HttpRecordError> {
-        // The status line is read by hand: tools also write `HTTP/2 200`, which no HTTP/1 parser takes.
+        // Some tools write `HTTP/2 200`, which HTTP/1 parsers refuse, so the status line is parsed here.
         let (first, rest) = line(bytes).ok_or(HttpRecordError::Head)?;
         let status = text(first).split_ascii_whitespace().nth(1).and_then(|status| status.parse().ok());
         let status = status.ok_or(HttpRecordError::Head)?;
@@ -99,8 +99,8 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Joins the chunks, and returns whether the last one is present. Tools that print headers often print the body without
-/// framing; a body that does not begin with a chunk size is returned unchanged.
+/// Joins the chunks, and returns whether the last chunk is present. Many tools print headers but remove the framing of
+/// the body. A body that does not begin with a chunk size is therefore returned unchanged.
 fn unchunk(framed: &[u8]) -> (Cow<'_, [u8]>, bool) {
     let mut body = Vec::with_capacity(framed.len());
     let mut rest = framed;

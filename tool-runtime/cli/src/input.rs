@@ -9,7 +9,7 @@ use tool_runtime::tool::Hash;
 
 use crate::exit::{Exit, Failure};
 
-/// The largest file or standard input that is read whole, in bytes.
+/// The maximum number of bytes that are read from a file or standard input.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Reads a whole file of at most 64 MiB; `-` is standard input.
@@ -37,7 +37,7 @@ pub(super) fn file_within(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
 /// Reads standard input to its end, at most 64 MiB.
 ///
 /// # Errors
-/// It cannot be read, or is larger.
+/// Standard input cannot be read, or is larger.
 pub fn stdin() -> Result<Vec<u8>, Failure> {
     bounded(std::io::stdin().lock(), "standard input", MAX_BYTES)
 }
@@ -78,15 +78,15 @@ pub fn json_text(given: &str) -> Result<String, Failure> {
     }
 }
 
-/// Returns text like [`json_text`], checked to be JSON, so that a typing error is reported before anything happens.
+/// Returns the JSON text like [`json_text`], and checks it, so that a typing error is reported before any effect.
 ///
 /// # Errors
-/// It cannot be read, or is not JSON.
+/// The input cannot be read, or is not JSON.
 pub fn json_value(given: &str) -> Result<String, Failure> {
     let text = json_text(given)?;
     match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
         Ok(_) => Ok(text),
-        // The text of the error may quote a value, so only its place is shown.
+        // The error's text may quote a private value, so the message has only the position.
         Err(error) => {
             let (line, column) = (error.line(), error.column());
             let message = format!("this is not JSON (line {line}, column {column}); nothing was decided");
@@ -95,14 +95,14 @@ pub fn json_value(given: &str) -> Result<String, Failure> {
     }
 }
 
-/// A library's message without its quotations, such as the value of a setting.
+/// Returns a library's message without its quotations, which can be private values.
 pub(super) fn unquoted(message: &str) -> String {
     message.split('"').step_by(2).collect::<Vec<_>>().join("..")
 }
 
-/// Reads a key for digests, written as 64 hexadecimal digits.
+/// Parses a key for digests from 64 hexadecimal digits.
 pub(crate) fn digest_key(text: &str) -> Option<DigestKey> {
-    // A hash is written in the same way.
+    // `Hash` parses the same notation.
     let bytes: Hash = text.trim().parse().ok()?;
     bytes.as_ref().first_chunk().copied().map(DigestKey::new)
 }

@@ -1,4 +1,4 @@
-//! The command line that an application embeds: an [`App`] and [`main`].
+//! A command line that an application embeds: describe the application with [`App`], and call [`main`].
 //!
 //! The application supplies a name, a catalog, a policy and its adapters. The command line adds commands for
 //! definitions and the policy (`list`, `show`, `export`, `pick`, `check`, `policy`), for calls and conversations
@@ -21,9 +21,9 @@
 //! ```
 //!
 //! Data goes to stdout, messages to stderr. With `--json` an error is one line on stderr:
-//! `{"error":{"code":"..","message":".."}}`. Exit codes: 0 done, 1 the tool, the model or the command failed, 2 usage
-//! or unreadable input, 3 the policy, a budget or a person denied the call, 4 arguments invalid, 5 approval needed, 6
-//! the client must act.
+//! `{"error":{"code":"..","message":".."}}`. Exit codes: 0 success; 1 the tool, the model or the command failed; 2
+//! wrong usage or unreadable input; 3 the policy, a budget or a person denied the call; 4 invalid arguments; 5 a person
+//! has to approve the call; 6 a client has to answer it.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -97,7 +97,7 @@ use crate::args::{Arguments, Command, Manual};
 use crate::command::Own;
 use crate::config::{Global, Settings};
 
-/// Runs the command line of an application over the arguments of this process and returns its exit code.
+/// Runs the command line of an application with the arguments of this process, and returns its exit code.
 #[must_use]
 pub fn main(app: &App) -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
@@ -159,7 +159,7 @@ fn run(app: &App, words: Vec<OsString>) -> Result<Exit, Failure> {
         let closed = cli.close().await;
         ended.and_then(|exit| closed.map(|()| exit))
     });
-    // A tool may still run on a blocking thread; do not wait for it.
+    // The process does not wait for a tool that still runs on a blocking thread.
     runtime.shutdown_background();
     ended
 }
@@ -167,7 +167,7 @@ fn run(app: &App, words: Vec<OsString>) -> Result<Exit, Failure> {
 /// The chosen command.
 enum Chosen<'a> {
     Command(Box<Command>),
-    /// One of the application's.
+    /// A command of the application.
     Own(&'a Own, &'a ArgMatches),
     Manual(Manual),
 }
@@ -186,7 +186,7 @@ impl<'a> Chosen<'a> {
     }
 }
 
-/// Prints help and version as data, and any other message of clap as a usage error.
+/// Prints help and version on stdout. Turns any other message of clap into a usage error.
 fn unparsed(error: &clap::Error) -> Result<Exit, Failure> {
     let text = error.render().to_string();
     if !error.use_stderr() {
@@ -228,7 +228,7 @@ fn report(failure: &Failure, json: bool) -> ExitCode {
     if json {
         terminal::message(&terminal::safe_json(&failure.to_json()));
     } else {
-        // The message can quote names of files, keys and options, and a library's error text.
+        // The message can quote untrusted text: names of files, keys and options, and errors of libraries.
         let text = terminal::safe_lines(&failure.message);
         terminal::message(&format!("{} {text}", terminal::tone(terminal::Tone::Bad, "error:")));
     }

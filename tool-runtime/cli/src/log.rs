@@ -17,19 +17,20 @@ use crate::config::Settings;
 use crate::exit::Failure;
 use crate::{private_file, terminal};
 
-/// Libraries whose logs are noise here and can hold request contents.
+/// Libraries whose logs are limited to warnings, because they are long and can contain requests.
 const NOISY: &[&str] = &["h2", "hyper", "hyper_util", "reqwest", "rmcp", "rustls", "rustyline", "ureq"];
 
-/// A target that quotes unknown parameters of a database's URL, such as a password whose key is misspelt.
+/// A log target that is always off. It quotes unknown parameters of a database URL, such as a password with a misspelt
+/// key.
 const QUOTES_URLS: &str = "sqlx_postgres::options";
 
-/// The target of lines with the text of a failure, which can hold values. They go to the log only.
+/// The target of lines with the text of a failure. The text can contain private data, so it goes only to the log.
 const FAILURES: &str = "tool_runtime::failures";
 
 /// The target of the events that are metrics.
 const METRICS: &str = "tool_runtime::metrics";
 
-/// The target of the library's own failure lines, which those with the text replace.
+/// The target of the library's failure lines without text. The lines of [`FAILURES`] replace them.
 const WITHOUT_TEXT: &str = "tool_runtime::runner::failure";
 
 /// Whether this module installed the subscriber of the process.
@@ -69,14 +70,14 @@ pub(super) fn install(layers: Vec<Box<dyn Layer<Registry> + Send + Sync>>, setti
     let layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> =
         on_stderr.into_iter().chain(in_file).chain(of_application).collect();
     if !layers.is_empty() {
-        // An application that has its own subscriber keeps it.
+        // If the application has installed a subscriber, this call fails and changes nothing.
         let installed = tracing_subscriber::registry().with(layers).try_init();
         INSTALLED.store(installed.is_ok(), Ordering::Relaxed);
     }
     Ok(())
 }
 
-/// Logs why a store could not be opened, without quotations, because these can be values of its URL.
+/// Logs why a store could not be opened. Quotations are removed, because they can come from the URL.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(super) fn unopened(error: &tool_runtime::store::StoreError) {
     if INSTALLED.load(Ordering::Relaxed) {
@@ -84,10 +85,10 @@ pub(super) fn unopened(error: &tool_runtime::store::StoreError) {
     }
 }
 
-/// Whether a record could not be kept, which the command reports at its end.
+/// Whether a record could not be stored. The command reports this at its end.
 static RECORD_LOST: AtomicBool = AtomicBool::new(false);
 
-/// Set by commands that can run for days: they also report each lost record at once, as JSON if `true`.
+/// Set by commands that can run for days, so that each lost record is also reported at once; as JSON if `true`.
 static REPORTS_AT_ONCE: OnceLock<bool> = OnceLock::new();
 
 /// Reports each lost record when it is lost.
@@ -95,19 +96,18 @@ pub(super) fn report_lost_records(json: bool) {
     REPORTS_AT_ONCE.get_or_init(|| json);
 }
 
-/// Returns the report of a record that could not be kept.
+/// Returns the failure for a record that could not be stored.
 pub(super) fn record_lost() -> Failure {
     let text = "a record could not be stored, so the audit is incomplete (-v shows the reason)";
     Failure::failed(text).code("record_lost")
 }
 
-/// Returns whether a record could not be kept.
+/// Returns whether a record could not be stored.
 pub(super) fn lost_a_record() -> bool {
     RECORD_LOST.load(Ordering::Relaxed)
 }
 
-/// Logs a contained failure with its text. The text can hold values, so it goes only to the log that a person
-/// requested.
+/// Logs a failure with its text. The text can contain private data, so it goes only to a log that a person requested.
 pub(super) fn failure(failure: &tool_runtime::runner::Failure<'_>) {
     if failure.is_record_lost {
         RECORD_LOST.store(true, Ordering::Relaxed);
@@ -133,12 +133,12 @@ fn filter(text: &str) -> Option<Targets> {
     }
 }
 
-/// The level that a word names; numbers are names of files.
+/// Parses the name of a level. A number is no level, but the name of a file.
 fn level(word: &str) -> Option<LevelFilter> {
     word.starts_with(|first: char| first.is_ascii_alphabetic()).then(|| word.parse().ok()).flatten()
 }
 
-/// The log at a level.
+/// Returns the filter for a level.
 fn at(level: LevelFilter) -> Targets {
     let noisy = NOISY.iter().map(|target| (*target, level.min(LevelFilter::WARN)));
     Targets::new()
@@ -147,7 +147,7 @@ fn at(level: LevelFilter) -> Targets {
         .with_targets([METRICS, WITHOUT_TEXT, QUOTES_URLS].map(|one| (one, LevelFilter::OFF)))
 }
 
-/// The filter for layers of an application: no texts of failures, and no events of libraries that see request contents.
+/// Returns the filter for layers of an application. It excludes texts of failures, and libraries that see requests.
 fn without_values() -> Targets {
     Targets::new()
         .with_default(LevelFilter::INFO)
@@ -164,7 +164,7 @@ fn open(path: &Path) -> Result<Arc<Mutex<std::fs::File>>, Failure> {
     Ok(Arc::new(Mutex::new(file)))
 }
 
-/// Writes each event as a line that a terminal may show.
+/// Writes each event as one line that is safe for a terminal.
 #[derive(Clone)]
 enum Lines {
     Stderr,
@@ -181,7 +181,7 @@ impl<'a> MakeWriter<'a> for Lines {
 
 impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        // One event is one write: the line break at its end is the only one that belongs to the log.
+        // Each event is one write. All line breaks inside it are escaped, and one is added at its end.
         let text = String::from_utf8_lossy(bytes);
         let line = terminal::safe(text.trim_end());
         match self {

@@ -1,4 +1,4 @@
-//! `completions` and `man`, made from the grammar.
+//! `completions` and `man`, generated from the grammar.
 
 use clap_complete::Shell;
 

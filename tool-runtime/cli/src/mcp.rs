@@ -1,4 +1,4 @@
-//! `mcp`: the Model Context Protocol at the command line.
+//! `mcp`: serves tools over the Model Context Protocol, and pins the tools of MCP servers.
 
 #[cfg(feature = "mcp-client")]
 mod connections;
@@ -34,7 +34,7 @@ pub(crate) enum McpAction {
     /// A policy that can require an approval needs a store that `approvals` shares, such as `--store sqlite:shared.db`;
     /// without one the server does not start. The policy sets how long the request of a call that waits is held
     /// (`[mcp] hold`, such as "45s"; without it the request is answered at once), and how long the run of a session
-    /// lasts (`[mcp] window`, an hour by default). After that the same call, made again, gets what was decided.
+    /// lasts (`[mcp] window`, an hour by default). After that, the client gets the decision if it makes the call again.
     #[cfg(feature = "mcp-server")]
     Serve {
         /// Listen on a loopback address instead, under the path /mcp; port 0 is a free one
@@ -63,7 +63,7 @@ pub(crate) enum McpAction {
     },
 }
 
-/// Reads an address to listen on.
+/// Parses an address to listen on.
 #[cfg(feature = "mcp-server")]
 fn address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse().map_err(|_| "write an address and a port, such as 127.0.0.1:8080, or 127.0.0.1:0 for a free port")

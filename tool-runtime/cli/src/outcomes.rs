@@ -109,7 +109,7 @@ fn list(cli: &Cli<'_>, calls: &[ToolInvocationRecord]) -> Result<(), Failure> {
     table::list(cli, &rows, "the outcome of every call is known or settled", heading, OutcomeRow::cells)
 }
 
-/// Notes that calls of processes that died are not in the list, because they have no end yet.
+/// Prints a note about calls whose process died. The list does not contain them, because they have no end yet.
 async fn note_open(store: &dyn Store, tenant: Option<&str>) -> Result<(), Failure> {
     let open = store.unfinished_calls(&RecordFilter::default()).await?;
     let theirs = open.iter().flatten().filter(|call| call.is_abandoned && call.tenant.as_deref() == tenant);
@@ -175,14 +175,14 @@ async fn settle(
     say(cli, record, &result)
 }
 
-/// Refuses to settle a call of another tenant: its run records the refusal, which is reported to operators. The person
-/// gets the same failure as for a call that does not exist.
+/// Refuses to settle a call of another tenant. The run of the call records the refusal and reports it to operators. The
+/// person gets the same failure as for a call that does not exist.
 async fn refuse(cli: &Cli<'_>, record: &ToolInvocationRecord, asked: &Settle) -> Result<(), Failure> {
     let decider = cli.decider(asked.who.decider.as_deref(), asked.who.reason.as_deref());
     let (party, call) = (cli.party(), CallId::new(record.tool_call_id.as_str()));
     let queue = RunQueue::new(&cli.open().await?.runner);
     let (tenant, principal) = (party.tenant.as_deref(), party.principal.as_deref());
-    // The result is not read: a mistake in it would tell that the call exists.
+    // The result is not parsed, because an error about it would reveal that the call exists.
     let outcome = match asked.happened {
         Some(_) => Reconciled::TookEffect(String::new()),
         None if asked.did_not_happen => Reconciled::Prevented,

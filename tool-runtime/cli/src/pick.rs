@@ -1,4 +1,4 @@
-//! `pick`: which tools fit a request. Runs nothing.
+//! `pick`: ranks the tools that fit a request. It runs no tool.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -38,7 +38,7 @@ struct Query {
     query: String,
 }
 
-/// The tools to pick from: those of a file, or those of the catalog that the policy shows.
+/// The tools to pick from: all tools of a file, or the visible tools of the catalog.
 enum Tools<'c> {
     File(PickIndex),
     Catalog(Visible<'c>),
@@ -91,7 +91,7 @@ pub(super) fn pick(cli: &Cli<'_>, command: &PickArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The five distinct words that count most.
+/// Returns the five words with the greatest weight.
 fn reasons(pick: &Pick) -> String {
     let mut words: Vec<&str> = Vec::new();
     for (word, ..) in pick.reasons() {
@@ -102,7 +102,7 @@ fn reasons(pick: &Pick) -> String {
     terminal::safe(&words.into_iter().take(5).collect::<Vec<_>>().join(", "))
 }
 
-/// Prints the picks for each request of a file, one line each.
+/// Prints one line with the picks for each request of a file.
 fn answer(tools: &Tools<'_>, options: &PickOptions, path: &Path) -> Result<Exit, Failure> {
     let text = input::text(input::file(path)?, &path.display().to_string())?;
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {

@@ -1,6 +1,6 @@
-//! Where settings are written: the variables of the environment, and the configuration file.
+//! The names of the environment variables and of the keys in the configuration file.
 
-/// The variables, without the application's prefix, with their meanings.
+/// The environment variables, without the application's prefix, with their meanings.
 pub(super) const VARIABLES: &[(&str, &str)] = &[
     ("POLICY", "--policy"),
     ("DATA", "--data"),
@@ -24,22 +24,22 @@ pub(super) const VARIABLES: &[(&str, &str)] = &[
     ("CONFIG", "--config"),
 ];
 
-/// The keys of the file, for the help.
+/// The keys of the configuration file, for the help.
 pub(super) const KEYS: &str = "policy, data, store, store_connections, store_patience, store_prefix, store_migrate,\n  \
      digest_key_file, principal, tenant, roles, attributes, log, color, model_url, model, format, key_env,\n  \
      notices_url, notices_secret_env, notices_secret_file";
 
-/// The prefix of the application's variables: `TOOLBOX` for `toolbox`.
+/// Returns the prefix of the application's variables: `TOOLBOX` for `toolbox`.
 pub(super) fn prefix(app: &str) -> String {
     app.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' }).collect()
 }
 
-/// How a command gets a model, for the error of a command that has none.
+/// Returns the ways to set a model, for the error of a command that has none.
 pub(super) fn model_url(app: &str) -> String {
     format!("`--model-url URL`, or set {}_MODEL_URL", prefix(app))
 }
 
-/// The default place of the configuration file, as a text for the help.
+/// Returns the default path of the configuration file, for the help.
 pub(super) fn usual_place(app: &str) -> String {
     if cfg!(windows) { format!("%APPDATA%\\{app}\\config.toml") } else { format!("~/.config/{app}/config.toml") }
 }

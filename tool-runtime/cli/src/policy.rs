@@ -1,4 +1,5 @@
-//! `policy explain` and `policy replay`: the decisions of a policy and their reasons. Runs no tool and opens no data.
+//! `policy explain` and `policy replay`: print the decisions of a policy with their rules. They run no tool and open no
+//! data.
 
 mod explain;
 mod replay;

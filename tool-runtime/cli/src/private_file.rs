@@ -1,7 +1,7 @@
-//! Files that only their owner may read: conversations, policies and logs hold arguments of calls.
+//! Creates files that only their owner may read, because conversations, policies and logs contain arguments of calls.
 //!
-//! `tool-runtime-sql` has [`shared_mode`] too: this package depends on it only with a database, and the kernel, which
-//! both depend on, opens no files to write.
+//! `tool-runtime-sql` has its own [`shared_mode`]. This package depends on it only with a database, and `tool-runtime`,
+//! on which both depend, never writes files.
 
 use std::fs;
 use std::fs::OpenOptions;
@@ -17,7 +17,7 @@ pub(crate) fn options() -> OpenOptions {
     options
 }
 
-/// Creates a folder and those above it, readable by their owner only. An existing folder keeps its mode.
+/// Creates a folder and its missing parents, readable by their owner only. An existing folder keeps its mode.
 pub(crate) fn folder(path: &Path) -> std::io::Result<()> {
     let mut folder = fs::DirBuilder::new();
     folder.recursive(true);
@@ -42,7 +42,7 @@ pub(crate) fn shared_mode(path: &Path) -> Option<u32> {
     }
 }
 
-/// The warning about such a file.
+/// Returns the warning about a file that other users may open.
 pub(crate) fn warning(path: &Path, mode: u32) -> String {
     format!("other users may open {} (mode {mode:04o}): chmod 600 keeps it to its owner", path.display())
 }

@@ -1,4 +1,4 @@
-//! Progress of work that takes longer than a moment, on a terminal only.
+//! [`Progress`]: a progress line for long work, on a terminal only.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use crate::terminal;
 const FIRST: Duration = Duration::from_millis(800);
 const EVERY: Duration = Duration::from_millis(200);
 
-/// A line on stderr that counts finished pieces of work, on a terminal only.
+/// A line on stderr that counts finished items, on a terminal only.
 ///
 /// ```
 /// let mut progress = tool_runtime_cli::Progress::new("files", 3);
@@ -24,13 +24,13 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Creates the progress of `total` pieces of work. It is not shown for work that ends within a moment.
+    /// Creates the progress of `total` items. It is not shown for work that ends quickly.
     #[must_use]
     pub fn new(what: &'static str, total: usize) -> Self {
         Self { what, total, done: 0, next: terminal::is_watched().then(|| Instant::now() + FIRST) }
     }
 
-    /// Counts one piece as done.
+    /// Counts one item as finished.
     pub fn step(&mut self) {
         self.done += 1;
         let now = Instant::now();

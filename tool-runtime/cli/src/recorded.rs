@@ -1,4 +1,4 @@
-//! `chat --transcript`: takes a recorded response through the gate, and shows every step.
+//! `chat --transcript`: decodes a recorded response, runs its calls through the gate, and prints every step.
 
 use std::path::Path;
 
@@ -15,9 +15,8 @@ use crate::session::{Cli, Session};
 use crate::values::name;
 use crate::{http_record, input, terminal};
 
-/// The effects of one recorded turn, as `--json` prints them. Serialised directly: a `Value` in between cannot
-/// represent everything that a model may write, such as arguments that are nested too deep or hold half a surrogate
-/// pair.
+/// The effects of one recorded turn, as `--json` prints them. It is serialised directly, because a `Value` cannot hold
+/// all arguments that a model may write, such as deeply nested ones and half of a surrogate pair.
 #[derive(Serialize)]
 struct Turn {
     decoded: Decoded,
@@ -54,7 +53,7 @@ pub(super) async fn chat(cli: &Cli<'_>, format: Format, transcript: &Path, promp
 /// input.
 ///
 /// # Errors
-/// The file cannot be read, or holds no response in this format.
+/// The file cannot be read, or contains no response in this format.
 pub fn read_response(format: Format, path: &Path) -> Result<Decoded, Failure> {
     let bytes = input::file(path)?;
     let recorded = http_record::parse(&bytes).map_err(|error| {
@@ -71,7 +70,7 @@ pub fn read_response(format: Format, path: &Path) -> Result<Decoded, Failure> {
     Ok(decoded)
 }
 
-/// Whether the file is not a response in this format. A recorded error and a turn that was cut are responses.
+/// Whether the file contains no response in this format. A recorded error and an incomplete turn are responses.
 fn says_nothing(recorded: &HttpRecord<'_>, decoded: &Decoded) -> bool {
     if !decoded.text.is_empty() || !decoded.calls.is_empty() || !recorded.complete {
         return false;
@@ -80,7 +79,7 @@ fn says_nothing(recorded: &HttpRecord<'_>, decoded: &Decoded) -> bool {
         return false;
     }
     match decoded.error.as_ref().map(WireError::code) {
-        // Valid JSON that breaks the rules of this format is a response in another format.
+        // Valid JSON that breaks the rules of this format is probably a response in another format.
         Some("protocol_violation") => serde_json::from_slice::<serde::de::IgnoredAny>(&recorded.body).is_ok(),
         Some("malformed_frame" | "truncated_stream") => decoded.response_id.is_none(),
         _ => false,
@@ -103,7 +102,7 @@ async fn take(cli: &Cli<'_>, session: &Session, format: Format, decoded: Decoded
     let messages = |parts: Vec<Part>| {
         let mut history = vec![Message::Assistant(parts)];
         history.extend(results.iter().map(|result| Message::Result(result.into())));
-        // Each format has its own name for the list of messages, which is the only array.
+        // The only array is the list of messages, whose name differs between formats.
         let fields = format.encode_messages(&history, None).body.into_values();
         fields.filter_map(|field| serde_json::from_str(field.get()).ok()).find(Value::is_array).unwrap_or_default()
     };
@@ -123,14 +122,14 @@ async fn take(cli: &Cli<'_>, session: &Session, format: Format, decoded: Decoded
     Ok(Turn { decoded, results, records, changes, messages, shown, exit })
 }
 
-/// The call as a message of the history, with the masked arguments of its record.
+/// Returns the call as a message of the history, with the masked arguments of its record.
 fn masked(call: &DecodedCall, records: &[ToolInvocationRecord]) -> CallMessage {
     let record = records.iter().find(|record| record.tool_call_id == call.call.id);
     let arguments = record.and_then(|record| record.shown_arguments()).map_or("", JsonText::get);
     CallMessage::new(call.call.id.clone(), call.call.name.clone(), arguments)
 }
 
-/// The lines that are only in `before` (`-`) or only in `after` (`+`).
+/// Returns the lines that are only in `before` (`-`) or only in `after` (`+`).
 fn difference(before: &[String], after: &[String]) -> Vec<String> {
     let gone = before.iter().filter(|line| !after.contains(line)).map(|line| format!("- {line}"));
     let new = after.iter().filter(|line| !before.contains(line)).map(|line| format!("+ {line}"));
@@ -218,7 +217,7 @@ fn heading(text: &str) {
     terminal::line(&format!("\n{}", terminal::bold(&format!("== {text}"))));
 }
 
-/// The stable word of a state in JSON.
+/// Returns the name of a state in JSON.
 fn word<T: Serialize>(state: &T) -> String {
     serde_json::to_value(state).ok().and_then(|word| word.as_str().map(ToOwned::to_owned)).unwrap_or_default()
 }

@@ -1,9 +1,8 @@
 //! Conversations and waiting calls as documents below the data folder, so that a later command can continue them.
 //!
-//! A document holds frozen arguments, the sensitive ones included: only its owner may read it. A decision first claims
-//! the document with a lock on a file next to it. The operating system releases the lock when the process ends, but the
-//! mark that the claim wrote into the file stays. It shows that a process died during a decision, so the call may have
-//! run; the next decision is refused once with that message.
+//! A document contains sensitive arguments, so only its owner may read it. A decision first claims the document with a
+//! lock on a file next to it, and writes a mark into that file. If the process dies, the operating system releases the
+//! lock, but the mark stays. It shows that the call may have run, and the next decision is refused once with a message.
 
 use std::fs;
 use std::fs::{File, TryLockError};
@@ -47,7 +46,7 @@ pub(super) enum Document {
 }
 
 impl Document {
-    /// The calls that wait.
+    /// Returns the calls that wait.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &PendingCall> {
         match self {
             Self::Call(run) => run.waiting(),
@@ -64,20 +63,20 @@ impl ConversationFiles {
         Self(cli.settings.data.join(FOLDER))
     }
 
-    /// A new document; its file appears with the first save.
+    /// Creates a document. The first save creates its file.
     pub(super) fn create(&self, title: String) -> OpenDocument {
         let id = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
         OpenDocument { path: self.path(&id), id, title, seen: None, claim: None }
     }
 
-    /// Whether there is a document of this name.
+    /// Whether there is a document with this id.
     pub(super) fn has(&self, id: &str) -> bool {
         // The id becomes a file name, so it must not contain a path, such as `../other`.
         let is_name = !id.is_empty() && id.chars().all(|letter| letter.is_ascii_alphanumeric());
         is_name && self.path(id).is_file()
     }
 
-    /// A document that was saved before.
+    /// Opens a saved document.
     pub(super) fn open(&self, id: &str) -> Result<(OpenDocument, Document), Failure> {
         let path = self.path(id);
         if !self.has(id) {
@@ -93,7 +92,7 @@ impl ConversationFiles {
         Ok((OpenDocument { path, id, title, seen: Some(changed), claim: None }, document))
     }
 
-    /// All documents that can be read, the ones that changed last at the end.
+    /// Returns all readable documents, the last changed one at the end.
     pub(super) fn all(&self) -> Result<Vec<Saved>, Failure> {
         let entries = match fs::read_dir(&self.0) {
             Ok(entries) => entries,
@@ -106,7 +105,7 @@ impl ConversationFiles {
             if path.extension().is_some_and(|extension| extension == "json") {
                 match read(&path) {
                     Ok(saved) => all.push(saved),
-                    // One document that cannot be read does not hide the others.
+                    // An unreadable document does not hide the others.
                     Err(failure) => terminal::note(&terminal::safe_lines(&failure.message)),
                 }
             }
@@ -120,14 +119,14 @@ impl ConversationFiles {
     }
 }
 
-/// A document that this process works on.
+/// A document that this process has created or opened.
 pub(super) struct OpenDocument {
     path: PathBuf,
     pub(super) id: String,
     pub(super) title: String,
-    /// The time stamp of the document as this process last read or wrote it. `None` if it was never saved.
+    /// The document's time stamp when this process last read or wrote it; `None` if it was never saved.
     seen: Option<Timestamp>,
-    /// The locked file while this process decides.
+    /// The locked file, while this process has a claim.
     claim: Option<File>,
 }
 
@@ -150,7 +149,7 @@ impl OpenDocument {
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         if let Err(failure) = self.unchanged() {
-            // Another decision removed the document together with its lock; this process has just created the lock
+            // Another decision removed the document and its lock file, and this process has just created the lock file
             // again.
             if !self.path.exists() {
                 let _ = fs::remove_file(&lock);
@@ -171,9 +170,9 @@ impl OpenDocument {
         Ok(())
     }
 
-    /// Releases a claim that was not used, or whose decision is saved.
+    /// Releases a claim after the decision was saved or abandoned.
     pub(super) fn release(&mut self) {
-        // The file is not removed: a process that has it open would lock a file that no later process can find.
+        // The file stays. Otherwise a process that has it open would lock a removed file, and exclude no other process.
         if let Some(file) = self.claim.take() {
             let _ = file.set_len(0);
         }
@@ -204,7 +203,7 @@ impl OpenDocument {
         Ok(())
     }
 
-    /// Removes the document, because none of its calls waits any more.
+    /// Removes the document. Use it when no call waits any more.
     pub(super) fn finish(mut self) -> Result<(), Failure> {
         fs::remove_file(&self.path).map_err(|error| cannot("remove", &self.path, &error))?;
         if self.claim.take().is_some() {
@@ -238,7 +237,7 @@ fn read(path: &Path) -> Result<Saved, Failure> {
     let saved: Result<Saved, _> = serde_json::from_str(&text);
     match saved {
         Ok(saved) if saved.version == VERSION => Ok(saved),
-        // The text of the error may quote the document, so only its place is shown.
+        // The error's text may quote the document, so the message has only the position.
         Err(error) => Err(Failure::usage(format!(
             "{name} is not a saved conversation of this version (line {}, column {}); move it away",
             error.line(),

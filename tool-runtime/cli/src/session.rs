@@ -1,4 +1,4 @@
-//! The shared state of commands: the application with its settings, the party that they act for, and an open gate.
+//! [`Cli`], [`Gate`] and [`Session`]: the settings of a command, its runner and store, and its run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,14 +27,14 @@ use crate::{input, log, private_file, terminal};
 pub struct Cli<'a> {
     pub(super) app: &'a App,
     pub(super) settings: Settings,
-    /// The store, once a command needs it.
+    /// The store. It is opened when a command first needs it.
     pub(super) opened: OnceCell<Arc<dyn Store>>,
-    /// The servers of the configuration file, once a command needs them.
+    /// The MCP servers of the configuration file. They are connected when a command first needs them.
     #[cfg(feature = "mcp-client")]
     pub(super) servers: OnceCell<ToolSource>,
 }
 
-/// The decider and the reason. The decider's roles are those of `--role`.
+/// The options for the decider and the reason. `--role` sets the decider's roles.
 #[derive(Debug, Args)]
 pub(crate) struct DeciderArgs {
     /// The decider, with the roles of --role; the principal by default, if the policy lets it decide its own calls.
@@ -46,7 +46,7 @@ pub(crate) struct DeciderArgs {
     pub(crate) reason: Option<String>,
 }
 
-/// The party that a command acts for.
+/// The principal, the tenant, the roles and the attributes for which a command acts.
 pub(super) struct Party {
     pub(super) principal: Option<Arc<str>>,
     pub(super) tenant: Option<Arc<str>>,
@@ -55,14 +55,13 @@ pub(super) struct Party {
 }
 
 impl Cli<'_> {
-    /// Whether the person asked for JSON on stdout (`--json`).
+    /// Returns whether stdout has to be JSON (`--json`).
     #[must_use]
     pub const fn json(&self) -> bool {
         self.settings.json
     }
 
-    /// Opens the application's data and builds the gate, with the tools of the MCP servers that the configuration file
-    /// names.
+    /// Opens the application's data, connects to the MCP servers of the configuration file, and builds the gate.
     ///
     /// # Errors
     /// The catalog, the policy, the data folder or the store cannot be used.
@@ -75,7 +74,7 @@ impl Cli<'_> {
         self.open().await
     }
 
-    /// The party of every command: the options, or the application's own.
+    /// Returns the party, from the options or the application's defaults.
     pub(super) fn party(&self) -> Party {
         let chosen = |given: &Option<String>, own: &Option<String>| {
             given.as_ref().or(own.as_ref()).map(|name| name.as_str().into())
@@ -88,7 +87,7 @@ impl Cli<'_> {
         }
     }
 
-    /// Reads the key for digests. `None` if the store has it.
+    /// Reads the key for digests; `None` if the store has the key.
     pub(super) fn digest_key(&self) -> Result<Option<DigestKey>, Failure> {
         let Some(path) = &self.settings.digest_key else { return Ok(None) };
         if let Some(mode) = private_file::shared_mode(path) {
@@ -102,18 +101,18 @@ impl Cli<'_> {
         Ok(Some(key))
     }
 
-    /// The decider of this command line: the one that `--as` names, or the principal itself.
+    /// Returns the decider: the person that `--as` names, or the principal.
     pub(super) fn decider(&self, named: Option<&str>, reason: Option<&str>) -> Decider {
         let Party { principal, tenant, roles, .. } = self.party();
         // `operator` is the person at the keyboard, if neither the options nor the application name a principal.
         let name = named.map(Arc::from).or(principal).unwrap_or_else(|| "operator".into());
-        // `--role` has two meanings: the roles of a new run, and those of a decider (see `options_of`).
+        // In commands that decide, `--role` sets the roles of the decider, not those of the run (see `options_of`).
         let decider = roles.into_iter().fold(Decider::new(name), Decider::role);
         let decider = tenant.into_iter().fold(decider, Decider::tenant);
         reason.into_iter().fold(decider, Decider::because)
     }
 
-    /// The decider on a call in a run of the store. The principal of that run has to be named explicitly with `--as`.
+    /// Returns the decider on a call in a run of the store. If that is the principal of the run, `--as` must name it.
     pub(super) fn named_decider(&self, call: &PendingCall, who: &DeciderArgs) -> Result<Decider, Failure> {
         let decider = self.decider(who.decider.as_deref(), who.reason.as_deref());
         if who.decider.is_none() && Some(decider.principal()) == call.principal.as_deref() {
@@ -126,7 +125,7 @@ impl Cli<'_> {
         Ok(decider)
     }
 
-    /// The catalog, with the tools of the servers that the configuration file names.
+    /// Returns the catalog, with the tools of the MCP servers of the configuration file.
     pub(super) fn catalog(&self) -> Result<Arc<ToolCatalog>, Failure> {
         let catalog = (self.app.collect)();
         #[cfg(feature = "mcp-client")]
@@ -137,8 +136,8 @@ impl Cli<'_> {
         catalog.map(Arc::new).map_err(|error| Failure::usage(error.to_string()).code("catalog_problem"))
     }
 
-    /// Connects to the servers of the configuration file, and waits for the servers that the command needs. A server
-    /// that does not answer is reported, and has no tools.
+    /// Connects to the MCP servers of the configuration file, and waits for the servers that the command needs. A
+    /// server that does not answer is reported, and adds no tools.
     #[cfg(feature = "mcp-client")]
     pub(super) async fn connect(&self, awaited: Awaited<'_>) -> Result<(), Failure> {
         let servers = settings::servers(&self.settings.mcp)?;
@@ -152,7 +151,7 @@ impl Cli<'_> {
                 settings::note(&source.notes());
             }
             Awaited::Of(tool) => {
-                // `mcp__SERVER__TOOL`: the other servers are not waited for, and their problems not reported.
+                // The name is `mcp__SERVER__TOOL`. The command ignores the other servers and their problems.
                 if let Some((server, _)) = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
                     source.wait_for(server).await;
                     let mut notes = source.notes();
@@ -169,18 +168,18 @@ impl Cli<'_> {
                 });
             }
         }
-        // `set` cannot fail: no other place sets it.
+        // `set` cannot fail, because no other code sets the cell.
         let _ = self.servers.set(source);
         Ok(())
     }
 
-    /// The effective policy: `--policy`, the application's own, or an empty one, which denies everything.
+    /// Returns the policy: the file of `--policy`, the application's own, or an empty one, which denies every call.
     pub(super) fn policy(&self) -> Result<ToolPolicy, Failure> {
         let policy = match (&self.settings.policy, self.app.policy) {
             (Some(path), _) => ToolPolicy::from_path(path).map_err(|error| error.to_string()),
             (None, Some(text)) => ToolPolicy::from_toml(text)
                 .map_err(|error| format!("the policy that {} ships is broken: {error}", self.app.name)),
-            // Without a policy nothing is allowed, also in an application that ships none.
+            // Without a policy, every call is denied.
             (None, None) => Ok(ToolPolicy::deny_all()),
         };
         let policy = policy.map_err(|message| Failure::usage(message).code("policy_problem"))?;
@@ -188,9 +187,9 @@ impl Cli<'_> {
         Ok(policy)
     }
 
-    /// Notes roles that the policy does not name: they allow nothing and deny nothing.
+    /// Prints a note about each role that the policy does not name, because it has no effect.
     fn note_unknown_roles(&self, policy: &ToolPolicy) {
-        // A role may be used by `[approvals]` alone.
+        // Some roles occur only in `[approvals]`.
         let known = &policy.roles() | &policy.decider_roles();
         for role in self.settings.roles.iter().filter(|role| !known.contains(role.as_str())) {
             let meant = match nearest(role, known.iter().copied()) {
@@ -203,12 +202,12 @@ impl Cli<'_> {
         }
     }
 
-    /// The policy, checked against the catalog as building a runner checks it.
+    /// Returns the policy, after the checks against the catalog that building a runner makes.
     pub(super) fn checked_policy(&self, catalog: &Arc<ToolCatalog>) -> Result<ToolPolicy, Failure> {
         Self::checked(catalog, self.policy()?)
     }
 
-    /// The same for another policy.
+    /// Checks another policy against the catalog.
     pub(super) fn checked(catalog: &Arc<ToolCatalog>, policy: ToolPolicy) -> Result<ToolPolicy, Failure> {
         let found = ToolRunner::builder(Arc::clone(catalog), policy.clone()).check();
         let problems: Vec<_> = found.iter().map(ToString::to_string).collect();
@@ -263,14 +262,14 @@ impl Cli<'_> {
     }
 }
 
-/// Follows an error about adapters that are not bound: a command line has no builder of its own.
+/// The advice after an error about unbound adapters, whose own text names a builder that the command line hides.
 const UNBOUND: &str = "\nthis program binds them in `App::adapters`: `Adapters::new(capabilities)`, and \
                        `.connections(broker, [(kind, account)])` for accounts";
 
-/// Takes the events of a run.
+/// A callback for the events of a run.
 pub(crate) type Sink = Arc<dyn Fn(Event) + Send + Sync>;
 
-/// A runner over the application's adapters, with the store that holds its records.
+/// A runner with the application's adapters, and the store with its records.
 pub struct Gate {
     /// The runner.
     pub runner: ToolRunner,
@@ -280,20 +279,20 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// The options for the run of a waiting call: roles and attributes come from the call, because `--role` is the
-    /// decider's.
+    /// Returns the options for the run of a waiting call. Roles and attributes come from the call, because `--role` has
+    /// the decider's roles.
     pub(super) fn options_of(&self, call: &PendingCall, events: Option<Sink>) -> RunOptions {
         let (roles, attributes) = (call.roles.clone(), call.attributes.clone());
         let (principal, tenant) = (self.party.principal.clone(), self.party.tenant.clone());
         self.options_for(&Party { principal, tenant, roles, attributes }, events)
     }
 
-    /// Returns the options of a run for the party that the command acts for, with the connections that it may use.
+    /// Returns the options for a run of the command's party, with the application's connections.
     pub fn options(&self, events: Option<Sink>) -> RunOptions {
         self.options_for(&self.party, events)
     }
 
-    /// The options with the connections that runs may use.
+    /// Adds the application's connections to the options.
     pub(super) fn connected(&self, options: RunOptions) -> RunOptions {
         self.connections.iter().fold(options, |options, (kind, id)| options.connection(kind, id.clone()))
     }
@@ -326,19 +325,19 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// The records of calls, open ones last.
+    /// Returns the records of calls, the open ones last.
     pub(super) async fn records(&self) -> Result<Vec<ToolInvocationRecord>, Failure> {
         let mut records = self.gate.store.calls(&self.own()).await?;
         records.extend(self.open_records().await?);
         Ok(records)
     }
 
-    /// The records of calls that wait.
+    /// Returns the records of calls that wait.
     pub(super) async fn open_records(&self) -> Result<Vec<ToolInvocationRecord>, Failure> {
         Ok(self.gate.store.open_records(&self.own()).await?)
     }
 
-    /// All records, as they are sealed.
+    /// Returns all records, with their hashes.
     pub(super) async fn sealed(&self) -> Result<Vec<SealedRecord>, Failure> {
         Ok(self.gate.store.records(&self.own()).await?)
     }
@@ -360,15 +359,15 @@ impl fmt::Debug for Gate {
     }
 }
 
-/// The servers of the configuration file that a command waits for before it begins.
+/// The MCP servers for which a command waits before it begins.
 #[cfg(feature = "mcp-client")]
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Awaited<'a> {
-    /// All of them.
+    /// All servers.
     All,
-    /// The server of this tool; none if the tool is the application's own.
+    /// The server of this tool. A tool of the application needs none.
     Of(&'a str),
-    /// No server: their tools come while the command runs.
+    /// No server. Their tools are added while the command runs.
     #[cfg(feature = "mcp-server")]
     Later,
 }

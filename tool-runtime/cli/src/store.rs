@@ -1,4 +1,4 @@
-//! The store that `--store` names, opened once for a command, and `store`.
+//! Opens the store of a command, and implements `store`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ const TIDY: Duration = Duration::from_secs(5);
 enum Missing {
     /// Creates or migrates it, unless the settings forbid that.
     Made,
-    /// Refuses it: a new store holds nothing to read, and a command that reads must not change the store.
+    /// Refuses it, for commands that only read. A new store would be empty, and such a command must not change a store.
     Refused,
 }
 
@@ -101,13 +101,13 @@ impl From<Unopened> for Failure {
 const RECORDS: &str = "tool-runtime.db";
 
 impl Cli<'_> {
-    /// The store of this command: the one that `--store` names, or the one of the data folder.
+    /// Returns the store of this command: the store that `--store` names, or the store of the data folder.
     pub(super) async fn store(&self) -> Result<Arc<dyn Store>, Failure> {
         let opened = self.opened.get_or_try_init(async || match &self.settings.store {
             Some(url) => open(self, url, Missing::Made).await.map_err(Failure::from),
             None if self.settings.keeps_records => {
                 let store = self.records().await?;
-                // No worker does this here: calls of processes that died get their records.
+                // No worker sweeps this store. The sweep closes the calls of processes that died.
                 sweep(&*store, TIDY).await?;
                 Ok(store)
             }
@@ -116,9 +116,9 @@ impl Cli<'_> {
         opened.await.map(Arc::clone)
     }
 
-    /// Opens the store of the data folder, and creates it. If neither exists and cannot be created, as on a read-only
-    /// disk, the command keeps its records in memory and prints a note. A store that exists and cannot be used is
-    /// refused.
+    /// Opens the store of the data folder, and creates it if it is missing. If it cannot be created, as on a read-only
+    /// disk, the command keeps its records in memory and prints a note. An existing store that cannot be used is an
+    /// error.
     #[cfg(feature = "sqlite")]
     async fn records(&self) -> Result<Arc<dyn Store>, Failure> {
         let (data, path) = (&self.settings.data, self.settings.data.join(RECORDS));
@@ -134,7 +134,7 @@ impl Cli<'_> {
             terminal::message(&terminal::safe_lines(&text));
             return Ok(Arc::new(MemoryStore::new()));
         }
-        // Only processes of this machine use it, so each may migrate it.
+        // Only processes of this machine use the store, so each of them may migrate it.
         Ok(sqlite(&path, self.sql_options(Missing::Made).migrate(true)).await?)
     }
 
@@ -144,7 +144,7 @@ impl Cli<'_> {
         Ok(Arc::new(MemoryStore::new()))
     }
 
-    /// Returns the URL of the store that `--store` names, or that of the data folder if it exists.
+    /// Returns the URL of `--store`, or the URL of the data folder's store if it exists.
     pub(super) fn store_url(&self) -> Option<String> {
         #[cfg(feature = "sqlite")]
         if self.settings.store.is_none() && self.settings.keeps_records {
@@ -154,7 +154,7 @@ impl Cli<'_> {
         self.settings.store.clone()
     }
 
-    /// Returns the store that has the records of earlier commands. `None` without `--store` if no command has kept any.
+    /// Returns the store with the records of earlier commands; `None` without `--store` if there are no such records.
     pub(super) async fn kept_records(&self) -> Result<Option<Arc<dyn Store>>, Failure> {
         match self.existing_store().await? {
             None if self.store_url().is_some() => self.store().await.map(Some),
@@ -162,8 +162,8 @@ impl Cli<'_> {
         }
     }
 
-    /// Returns the store that has the records of earlier commands. A missing one is an error, because a new store has
-    /// no records. `sources` lists the options of the command that name another one.
+    /// Returns the store with the records of earlier commands. A missing store is an error, because a new one has no
+    /// records. `sources` lists the options with which the command reads other records.
     pub(super) async fn existing_records(&self, sources: &str) -> Result<Arc<dyn Store>, Failure> {
         self.kept_records().await?.ok_or_else(|| {
             let data = self.settings.data.display();
@@ -186,7 +186,7 @@ impl Cli<'_> {
         opened.await.map(|store| Some(Arc::clone(store)))
     }
 
-    /// Waits until the store has kept all writes. Called before the process ends.
+    /// Waits for all writes of the store. `main` calls it before the process ends.
     pub(super) async fn close(&self) -> Result<(), Failure> {
         match self.opened.get() {
             Some(store) => Ok(store.flush().await?),
@@ -219,7 +219,7 @@ pub(super) async fn command(cli: &Cli<'_>, action: &StoreAction) -> Result<Exit,
         StoreAction::Restored { anchors } => restored(cli, url, anchors).await,
         StoreAction::Sweep { time, tools } => {
             if *tools && cli.settings.store.is_none() {
-                // Not `Cli::store`, whose sweep would close calls that their tools can still continue.
+                // `Cli::store` would sweep first, and close calls that their tools can still continue.
                 cli.opened.get_or_try_init(|| cli.records()).await?;
             }
             let store = cli.existing_records("`--store URL`").await?;
@@ -242,9 +242,8 @@ pub(super) async fn command(cli: &Cli<'_>, action: &StoreAction) -> Result<Exit,
     }
 }
 
-/// Sweeps a store: each command sweeps that of its data folder, and `store sweep` any. Returns the number of removed
-/// documents; `None` if the time was not enough. Each transaction of a sweep is complete by itself, so a sweep may end
-/// after any of them.
+/// Closes the calls of dead processes and removes expired documents. Returns the number of removed documents; `None` if
+/// the time was not enough. A sweep consists of independent transactions, so it may end after any of them.
 async fn sweep(store: &dyn Store, time: Duration) -> Result<Option<u64>, StoreError> {
     tokio::time::timeout(time, store.sweep()).await.ok().transpose()
 }
@@ -253,12 +252,12 @@ async fn sweep(store: &dyn Store, time: Duration) -> Result<Option<u64>, StoreEr
 async fn restored(cli: &Cli<'_>, url: &str, anchors: &Path) -> Result<Exit, Failure> {
     let (file, anchors) = (anchors.display(), audit::exported(anchors)?);
     if anchors.is_empty() {
-        // An empty file would pass as "no run is affected".
+        // With an empty file, the command would report that no run is behind.
         let text = format!("{file} has no anchors: `audit export --anchors` prints those of a store");
         return Err(Failure::usage(text).code("unreadable_input"));
     }
     let store = open(cli, url, Missing::Refused).await?;
-    // 1 is the code for runs that are behind.
+    // Exit code 1 means that some runs are behind, so an error gets another code.
     let behind = store.hold_back(&anchors).await.map_err(|error| Failure::from(error).unread())?;
     for finding in &behind {
         let (Some((run_id, last)), Some((found, held_back))) = (finding.record(), finding.behind()) else { continue };
@@ -277,7 +276,7 @@ async fn restored(cli: &Cli<'_>, url: &str, anchors: &Path) -> Result<Exit, Fail
     Ok(Exit::Failed)
 }
 
-/// Makes or migrates the tables, and prints their version before and after.
+/// Creates or migrates the tables, and prints the result.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 async fn migrate(cli: &Cli<'_>, url: &str) -> Result<Exit, Failure> {
     const VERSION: i64 = SqlStore::VERSION;
@@ -336,7 +335,7 @@ pub(super) async fn opened(
     }
 }
 
-/// Opens a store by its URL. It can hold a password, so no message quotes it.
+/// Opens a store by its URL. The URL can contain a password, so no message quotes it.
 async fn open(cli: &Cli<'_>, url: &str, missing: Missing) -> Result<Arc<dyn Store>, Unopened> {
     if let Some(path) = url.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
         // `sqlite://FILE` is refused: `//` begins a host, or a path at the root of the disk.

@@ -1,4 +1,4 @@
-//! Tables that fit the terminal and lose nothing.
+//! Prints tables that fit the terminal without cutting text.
 
 use serde::Serialize;
 
@@ -9,18 +9,18 @@ use crate::terminal::{self, json};
 
 /// The space between two columns.
 const GAP: usize = 2;
-/// The indentation of the lines that continue a row.
+/// The indentation of the further lines of a row.
 const INDENT: usize = 4;
 
-/// Prints rows under a heading. Without a terminal each row is one complete line. On a terminal that is too narrow, the
-/// columns that do not fit continue a row on further lines, and a longer cell is folded.
+/// Prints rows under a heading. Without a terminal each row is one line. On a narrow terminal, columns that do not fit
+/// move to further lines, and long cells are folded.
 pub(super) fn print<const N: usize>(heading: [&str; N], rows: &[[String; N]]) {
     let (heading, rows) = fit(heading, rows, terminal::columns());
     heading.iter().for_each(|line| terminal::line(&terminal::bold(line)));
     rows.iter().for_each(|line| terminal::line(line));
 }
 
-/// Prints rows as JSON, or under a heading with these cells; `none` is the note in place of an empty table.
+/// Prints rows as JSON, or as a table with these cells. Prints the note `none` in place of an empty table.
 pub(super) fn list<R: Serialize, const N: usize>(
     cli: &Cli<'_>,
     rows: &[R],
@@ -38,13 +38,13 @@ pub(super) fn list<R: Serialize, const N: usize>(
     Ok(())
 }
 
-/// Prints rows under a heading as messages for the person at the keyboard.
+/// Prints rows under a heading on stderr.
 pub(super) fn messages<const N: usize>(heading: [&str; N], rows: &[[String; N]]) {
     let (heading, rows) = fit(heading, rows, terminal::width());
     heading.iter().chain(&rows).for_each(|line| terminal::message(line));
 }
 
-/// The lines of the heading, and those of the rows.
+/// Returns the lines of the heading, and the lines of the rows.
 fn fit<const N: usize>(heading: [&str; N], rows: &[[String; N]], width: Option<usize>) -> (Vec<String>, Vec<String>) {
     let heading = heading.map(ToOwned::to_owned);
     let all = || std::iter::once(&heading).chain(rows);
@@ -56,7 +56,7 @@ fn fit<const N: usize>(heading: [&str; N], rows: &[[String; N]], width: Option<u
     (lines(&heading), rows.iter().flat_map(lines).collect())
 }
 
-/// The columns of each line of a row: as many as fit, and at least one.
+/// Divides the columns into the lines of a row: as many columns as fit in each line, and at least one.
 fn groups(widths: &[usize], room: usize) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = vec![Vec::new()];
     let mut used = 0;
@@ -75,7 +75,7 @@ fn groups(widths: &[usize], room: usize) -> Vec<Vec<usize>> {
     groups
 }
 
-/// The cells of some columns of a row: usually one line, none if all the cells are empty.
+/// Returns the lines for some columns of a row: usually one, or none if all the cells are empty.
 fn group_lines(row: &[String], columns: &[usize], widths: &[usize], width: Option<usize>) -> Vec<String> {
     let indent = if columns.first() == Some(&0) { 0 } else { INDENT };
     let cells: Vec<_> = columns.iter().map(|at| format!("{:1$}", row[*at], widths[*at])).collect();

@@ -29,7 +29,7 @@ static STYLE: OnceLock<Style> = OnceLock::new();
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Color {
-    /// On a terminal, unless `NO_COLOR`, `CLICOLOR=0` or `TERM=dumb` says otherwise
+    /// On a terminal, unless `NO_COLOR`, `CLICOLOR=0` or `TERM=dumb` is set
     Auto,
     Always,
     Never,
@@ -43,7 +43,7 @@ struct Style {
     quiet: bool,
 }
 
-/// Decides on colours and notes, once, before anything is written.
+/// Sets the use of colours and notes. Call it once, before any output.
 pub(super) fn configure(color: Color, quiet: bool) {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is = |name: &str, value: &str| std::env::var_os(name).is_some_and(|found| found == value);
@@ -63,7 +63,7 @@ fn style() -> Style {
     STYLE.get().copied().unwrap_or(Style { stdout: false, stderr: false, quiet: false })
 }
 
-/// The columns that help and messages may use: `COLUMNS`, or those of the terminal. `None` if neither is known.
+/// Returns the width for help and messages: `COLUMNS`, or the width of the terminal. `None` if neither is known.
 pub(super) fn width() -> Option<usize> {
     let given = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let terminal = || {
@@ -73,7 +73,7 @@ pub(super) fn width() -> Option<usize> {
     given.or_else(terminal).filter(|width| *width > 0).map(|width: usize| width.clamp(20, 500))
 }
 
-/// The columns of the terminal that shows stdout. `None` for a pipe or a file, whose readers need whole lines.
+/// Returns the width of the terminal that shows stdout; `None` for a pipe or a file, whose readers need whole lines.
 pub(super) fn columns() -> Option<usize> {
     std::io::stdout().is_terminal().then(width).flatten()
 }
@@ -90,7 +90,7 @@ pub(super) fn lost_output() -> bool {
     LOST.load(Ordering::Relaxed)
 }
 
-/// A closed pipe ends the output, not the program; anything else is a failure of the whole command.
+/// Remembers that output could not be written. A closed pipe is no failure.
 fn keep(written: std::io::Result<()>) {
     if written.is_err_and(|error| error.kind() != ErrorKind::BrokenPipe) {
         LOST.store(true, Ordering::Relaxed);
@@ -122,12 +122,12 @@ pub(super) fn end_line() {
     }
 }
 
-/// Writes bytes for a program as they are.
+/// Writes bytes to stdout unchanged.
 pub fn bytes(bytes: &[u8]) {
     keep(std::io::stdout().lock().write_all(bytes));
 }
 
-/// Writes a message for the person at the keyboard, on its own line.
+/// Writes a message to stderr, on its own line.
 pub fn message(text: &str) {
     clear_progress();
     if OPEN.load(Ordering::Relaxed) && std::io::stdout().is_terminal() {
@@ -137,20 +137,20 @@ pub fn message(text: &str) {
     let _ = err.write_all(text.as_bytes()).and_then(|()| err.write_all(b"\n"));
 }
 
-/// Writes a message that `--quiet` leaves out.
+/// Writes a message to stderr, unless `--quiet` is set.
 pub fn note(text: &str) {
     if !style().quiet {
         message(text);
     }
 }
 
-/// Names a defect on stderr.
+/// Prints a defect on stderr.
 pub(super) fn broken(defect: &impl ToString) {
     let broken = tone(Tone::Bad, "broken:");
     message(&format!("{broken} {}", safe(&defect.to_string())));
 }
 
-/// Returns what could be read. The rest is named on stderr, and fails a command that lists.
+/// Returns the items that could be read, and the exit of the command. Prints the others on stderr; they make it fail.
 pub(super) fn readable<T>(found: Vec<Result<T, Finding>>) -> (Vec<T>, Exit) {
     let (mut read, mut exit) = (Vec::new(), Exit::Done);
     for found in found {
@@ -181,7 +181,8 @@ fn touch() {
     *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
 }
 
-/// Shows a line on stderr that the next output replaces. Only where [`is_watched`]; never over an unfinished line.
+/// Shows a line on stderr that the next output replaces. It is shown only if [`is_watched`], and never over an
+/// unfinished line.
 pub(super) fn progress(text: &str) {
     if OPEN.load(Ordering::Relaxed) {
         return;
@@ -191,7 +192,7 @@ pub(super) fn progress(text: &str) {
     PROGRESS.store(true, Ordering::Relaxed);
 }
 
-/// Removes the progress line. The silence begins again.
+/// Removes the progress line, and restarts the time of [`silence`].
 pub(super) fn clear_progress() {
     touch();
     if PROGRESS.swap(false, Ordering::Relaxed) {
@@ -200,7 +201,7 @@ pub(super) fn clear_progress() {
     }
 }
 
-/// Emphasis on stdout.
+/// Returns bold text for stdout.
 pub(super) fn bold(text: &str) -> String {
     paint(style().stdout, "1", text)
 }
@@ -214,7 +215,7 @@ pub(super) enum Tone {
     Faint,
 }
 
-/// A piece of a message in its colour.
+/// Returns a piece of a message in the colour of its tone.
 pub(super) fn tone(tone: Tone, text: &str) -> String {
     let code = match tone {
         Tone::Good => "32",

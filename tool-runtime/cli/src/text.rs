@@ -8,14 +8,14 @@ use tool_runtime::{Outcome, ToolRunner};
 /// Longer names are not compared, because the comparison is quadratic.
 const LONGEST_NAME: usize = 128;
 
-/// Returns the name nearest to `wrong`, to suggest it; of equally near ones the first in the alphabet.
+/// Returns the name nearest to `wrong`, as a suggestion; of equally near names, the alphabetically first.
 pub(crate) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = plain_name(wrong)?;
     let near = |name: &'a str| Some((distance(&plain, &plain_name(name)?)?, strsim::osa_distance(wrong, name), name));
     names.into_iter().filter_map(near).min().map(|(_, _, name)| name)
 }
 
-/// A name without case and separators, which people get wrong without noticing.
+/// Returns a name without case and separators, in which people often make mistakes.
 fn plain_name(name: &str) -> Option<String> {
     let separator = |character: &char| matches!(character, '_' | '-' | ' ' | '.');
     let plain: String = name.chars().filter(|one| !separator(one)).flat_map(char::to_lowercase).collect();
@@ -31,27 +31,27 @@ fn distance(one: &str, other: &str) -> Option<usize> {
     (contained || edits <= (long.chars().count() / 3).max(1)).then_some(edits)
 }
 
-/// Text on one line: white space becomes one space, and quotation marks become `'`.
+/// Puts text on one line: each run of white space becomes one space, and quotation marks become `'`.
 pub(crate) fn on_one_line(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     words.replace(['"', '\u{201c}', '\u{201d}'], "'")
 }
 
-/// Untrusted text as a word of a command that a person can paste into a POSIX shell.
+/// Quotes untrusted text as a word of a command for a POSIX shell.
 pub(crate) fn word(text: &str) -> String {
     let word = crate::terminal::safe(text);
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@=+,".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
-/// An option with its value as words of a shell, after a space.
+/// Formats an option with its value as words of a shell, after a space.
 pub(crate) fn option(name: &str, value: &str) -> String {
-    // A separate value of this kind would be read as an option.
+    // After a space, a value that begins with `-` would be read as an option.
     let gap = if value.starts_with('-') { '=' } else { ' ' };
     format!(" {name}{gap}{}", word(value))
 }
 
-/// The URL of a store for a command that is printed; `URL` if it may hold a password, which no message quotes.
+/// Returns the URL of a store for a printed command; `URL` if it may contain a password.
 pub(crate) fn store_word(url: &str) -> &str {
     let Some((_, rest)) = url.split_once("://") else { return url };
     let user = rest.rsplit_once('@').map_or("", |(user, _)| user);
@@ -64,12 +64,12 @@ pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     &text[..end.unwrap_or_default()]
 }
 
-/// The command that explains why the policy refuses a tool. Only the person at the keyboard reads it: for a model a
-/// hidden tool does not exist.
+/// Builds the command that explains why the policy refuses a tool. Only the person at the keyboard reads it; a model is
+/// never told that a hidden tool exists.
 pub(crate) struct Why {
     app: &'static str,
     tools: Vec<Arc<str>>,
-    /// The options without which another rule could decide.
+    /// The options with which the same rules apply.
     options: String,
     /// The labels that rules of the policy name.
     labels: Vec<String>,

@@ -1,4 +1,4 @@
-//! A definition as a tree for a person: the arguments, and the output with what is shown to whom.
+//! Formats a definition as a tree: the arguments, and the output with the readers of each part.
 
 use serde_json::Value;
 use tool_runtime::ToolSpec;
@@ -6,19 +6,19 @@ use tool_runtime::tool::Redaction;
 
 use crate::terminal;
 
-/// The deepest level that is shown. A schema of a server may refer to itself.
+/// The maximum depth. It bounds schemas of servers, which may refer to themselves.
 const DEPTH: usize = 12;
 /// The maximum number of rows of a tree.
 const ROWS: usize = 400;
-/// The maximum number of schemas that are read to collect the members of one.
+/// The maximum number of schemas that are visited to collect the members of one value.
 const VISITS: usize = 1_000;
-/// The longest list of values and the longest pattern that are written out.
+/// The maximum length of a list of values or a pattern.
 const LONG: usize = 60;
 
 /// A line of a tree: name, type, note.
 pub(super) type TreeRow = [String; 3];
 
-/// The arguments of a tool, which the model writes.
+/// Returns the rows for the arguments of a tool.
 pub(super) fn arguments(spec: &ToolSpec) -> Vec<TreeRow> {
     let schema = spec.input_schema.to_value();
     let mut tree = Tree { root: &schema, rows: Vec::new() };
@@ -42,7 +42,7 @@ pub(super) fn arguments(spec: &ToolSpec) -> Vec<TreeRow> {
     tree.rows
 }
 
-/// The output of a tool, with the readers of each leaf under an allowlist.
+/// Returns the rows for the output of a tool, with the readers of each leaf under an allowlist.
 pub(super) fn output(spec: &ToolSpec, redaction: &Redaction) -> Vec<TreeRow> {
     let schema = spec.output_schema.to_value();
     let mut tree = Tree { root: &schema, rows: Vec::new() };
@@ -61,7 +61,7 @@ pub(super) fn output(spec: &ToolSpec, redaction: &Redaction) -> Vec<TreeRow> {
     tree.rows
 }
 
-/// The readers of a leaf.
+/// Returns the readers of a leaf.
 fn readers(redaction: &Redaction, path: &str) -> &'static str {
     let is_in = |paths: &[String]| paths.iter().any(|one| one == path);
     match (is_in(&redaction.allow), is_in(&redaction.model)) {
@@ -76,7 +76,7 @@ struct Tree<'a> {
     rows: Vec<TreeRow>,
 }
 
-/// Writes the note of a member from its path, whether it is required, and whether it has no members.
+/// Returns the note about a member, from its path, whether it is required, and whether it is a leaf.
 type Note<'a> = &'a dyn Fn(&str, bool, bool) -> String;
 
 impl<'a> Tree<'a> {
@@ -103,14 +103,14 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The members of an object, of the objects in a list, of the values of a map (`*`), and of each alternative.
+    /// Returns the members of an object, of the objects in a list, of a map's values (`*`), and of each alternative.
     fn children(&self, schema: &'a Value) -> Vec<(&'a str, &'a Value, bool)> {
         let mut found = Vec::new();
         self.collect(schema, &mut { VISITS }, &mut found);
         found
     }
 
-    /// Alternatives and items are a level of the schema, but not of the value.
+    /// Collects members. Alternatives and items are levels of the schema, but not of the tree.
     fn collect(&self, schema: &'a Value, visits: &mut usize, found: &mut Vec<(&'a str, &'a Value, bool)>) {
         *visits = visits.saturating_sub(1);
         if *visits == 0 {
@@ -131,7 +131,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The schema that a `$ref` names.
+    /// Follows the `$ref`s of a schema.
     fn target(&self, schema: &'a Value) -> &'a Value {
         let mut schema = schema;
         for _ in 0..DEPTH {
@@ -147,7 +147,7 @@ fn list<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
     schema.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// The type of a value and its bounds, on one line.
+/// Returns the type of a value and its bounds, on one line.
 fn kind(schema: &Value) -> String {
     if let Some(value) = schema.get("const") {
         return value.to_string();

@@ -1,4 +1,4 @@
-//! Values of options: formats, views, callers, durations, headers and attributes.
+//! Parses values of options: formats, views, callers, durations, headers and attributes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tool_runtime::call::Caller;
 use tool_runtime::catalog::PickOptions;
 use tool_runtime::wire::Format;
 
-/// The name of a format on the command line.
+/// Returns the name of a format on the command line.
 pub(crate) fn name(format: Format) -> &'static str {
     const NAMES: [(Format, &str); 5] = [
         (Format::OpenAiChat, "openai-chat"),
@@ -21,22 +21,22 @@ pub(crate) fn name(format: Format) -> &'static str {
     NAMES.iter().find(|(named, _)| *named == format).map_or(format.as_str(), |(_, name)| name)
 }
 
-/// The format of a name.
+/// Returns the format with a name.
 pub(crate) fn named(text: &str) -> Option<Format> {
     Format::ALL.iter().copied().find(|format| name(*format) == text)
 }
 
-/// How a definition is shown.
+/// The form in which `show --as` prints a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// The whole definition, in this project's own form.
     Spec,
-    /// The definition as it is sent to a provider.
+    /// The definition in a provider's format.
     Provider(Format),
 }
 
-/// The parser of a format on the command line, by its names `openai-chat`, `openai-responses`, `anthropic`, `ollama`
-/// and `gemini`.
+/// Returns the clap parser for a format, with the names `openai-chat`, `openai-responses`, `anthropic`, `ollama` and
+/// `gemini`.
 #[must_use]
 pub fn formats() -> impl TypedValueParser<Value = Format> {
     // The parser accepts only the listed names, so an unknown one never reaches `map`.
@@ -60,20 +60,20 @@ impl std::fmt::Display for UnknownForm {
 
 impl std::error::Error for UnknownForm {}
 
-/// A field of a request's body, `NAME=JSON`.
+/// Parses a field of a request's body, `NAME=JSON`.
 pub(crate) fn field(text: &str) -> Result<(String, serde_json::Value), String> {
     let (name, value) = text.split_once('=').ok_or("write `NAME=JSON`, for example `top_k=40`")?;
     let value = serde_json::from_str(value).map_err(|_| "the value is not JSON; quote text twice: `name=\"text\"`")?;
     Ok((name.trim().to_owned(), value))
 }
 
-/// An attribute of a principal, `NAME=VALUE`.
+/// Parses an attribute of a principal, `NAME=VALUE`.
 pub(crate) fn attribute(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write `NAME=VALUE`, for example `department=sales`")?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// Returns the labels of a run, as the library reads them.
+/// Converts labels to the type that the library uses.
 pub(crate) fn shared(labels: &[String]) -> Vec<Arc<str>> {
     labels.iter().map(|label| Arc::from(label.as_str())).collect()
 }
@@ -83,13 +83,13 @@ pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "write a whole number, at least 1".to_owned())
 }
 
-/// A header, `NAME: VALUE`.
+/// Parses a header, `NAME: VALUE`.
 pub(crate) fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').ok_or("write `NAME: VALUE`")?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// `direct` or `graph:NAME`, as a policy names callers.
+/// Parses a caller in the notation of policies: `direct` or `graph:NAME`.
 pub(crate) fn caller(text: &str) -> Result<Caller, String> {
     match text.strip_prefix("graph:") {
         Some(name) if !name.is_empty() => {
@@ -110,7 +110,7 @@ pub(crate) enum View {
     Audit,
 }
 
-/// Reads a duration: a whole number with `ms`, `s`, `m`, `h` or `d`.
+/// Parses a duration: a whole number with `ms`, `s`, `m`, `h` or `d`.
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let number: u64 = digits.parse().map_err(|_| "write a whole number and a unit, for example `30s`".to_owned())?;

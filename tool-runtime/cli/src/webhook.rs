@@ -1,4 +1,4 @@
-//! [`WebhookSettings`]: the webhook of the configuration, to which notices are sent.
+//! [`WebhookSettings`]: the configured webhook, which receives notices.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tool_runtime::store::Store;
 use crate::exit::Failure;
 use crate::{input, private_file, terminal};
 
-/// The webhook of the configuration. Without `Debug`, because the URL can hold a password.
+/// The configured webhook. The type has no `Debug`, because the URL can contain a password.
 #[derive(Default)]
 pub(crate) struct WebhookSettings {
     pub(crate) url: Option<String>,

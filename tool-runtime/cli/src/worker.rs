@@ -36,11 +36,11 @@ pub(crate) struct WorkerArgs {
     /// How long a conversation stays leased to this worker without a renewal, for example 30s; at least one second
     #[arg(long, value_name = "TIME", value_parser = lease, default_value = "30s")]
     pub(crate) lease: Duration,
-    /// How many conversations of one tenant all workers continue at the same time; no limit by default. Give all
-    /// workers the same
+    /// How many conversations of one tenant all workers continue at the same time; no limit by default. Set the same
+    /// number for all workers
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) runs_per_tenant: Option<usize>,
-    /// Leave conversations alone that began under other instructions, another catalog or another policy
+    /// Skip conversations that began with other instructions, another catalog or another policy
     #[arg(long)]
     pub(crate) leave_other_versions: bool,
     /// How long to wait for an unavailable database when the worker starts
@@ -113,7 +113,7 @@ fn missing() -> Failure {
     Failure::usage("name the store that workers share: --store sqlite:FILE or postgres://..")
 }
 
-/// Works until a signal ends the process; then finishes the steps that have begun, and releases its leases.
+/// Continues conversations until a signal to end the process. Then finishes the current steps, and releases all leases.
 async fn work(cli: &Cli<'_>, command: WorkerArgs) -> Result<Exit, Failure> {
     let agent = chat::agent(&cli.settings.endpoint(&command.endpoint))?;
     let agent = agent
@@ -192,7 +192,7 @@ async fn post(
     let (gate, tenant) = (cli.open().await?, cli.party().tenant);
     let (store, queue) = (Arc::clone(&gate.store), RunQueue::new(&gate.runner));
     let (found, _) = queue.find(run, tenant.as_deref()).await.map_err(|error| unknown(run, error))?;
-    // The key contains the principal: a call that another principal suspended under the same ids is a different one.
+    // The key contains the principal, because calls of different principals can have the same ids.
     let key = |call: &str| Key::waiting(run, tenant.as_deref(), found.principal.as_deref(), &CallId::new(call));
     let mut named = std::collections::HashSet::new();
     let calls = decisions.iter().map(|(call, _)| call).chain(answers.iter().step_by(2));
@@ -227,7 +227,7 @@ async fn post(
     Ok(Exit::Done)
 }
 
-/// Returns the tenant's waiting call, if it waits for this kind of message and has not expired.
+/// Returns the waiting call of the tenant, if it waits for this kind of message and has not expired.
 async fn waiting(
     store: &dyn Store,
     key: Key,
@@ -239,7 +239,7 @@ async fn waiting(
     store.pending(&key).await?.filter(fits).ok_or_else(|| approvals::unknown(id))
 }
 
-/// The failure for a run that was not found. The message is the same for an unknown run and a run of another tenant.
+/// Returns the failure for a run that was not found. An unknown run and a run of another tenant get the same message.
 fn unknown(run: &str, error: ResumeError) -> Failure {
     match error {
         ResumeError::UnknownRun => {
@@ -258,9 +258,9 @@ fn unknown(run: &str, error: ResumeError) -> Failure {
 struct Shown<'a> {
     run: &'a str,
     state: &'a str,
-    /// `true` while a worker holds it.
+    /// Whether a worker holds the conversation.
     held: bool,
-    /// Its records end before an exported anchor (a restored backup): no worker takes it until it is released.
+    /// Whether workers leave the conversation alone until `store release`, because a restored backup lacks its records.
     held_back: bool,
     /// The number of posted messages that the run has not taken.
     posts: u32,
@@ -323,7 +323,7 @@ fn print(shown: &Shown<'_>) {
     shown.accounts.iter().for_each(|account| terminal::line(&format!("  budget of the {}", account.describe())));
 }
 
-/// Returns the exit for the state of a conversation, by what it waits for.
+/// Returns the exit for the state of a conversation. It depends on the calls that wait.
 fn exit(stored: &StoredRun, conversation: &SavedConversation) -> Exit {
     if &*stored.state == "running" {
         return Exit::Done;
@@ -338,7 +338,7 @@ fn exit(stored: &StoredRun, conversation: &SavedConversation) -> Exit {
     }
 }
 
-/// The failure of a run in a store, which another program may have.
+/// Converts an error about a run of the store, which another program may hold.
 impl From<ResumeError> for Failure {
     fn from(error: ResumeError) -> Self {
         match error {

@@ -1,4 +1,4 @@
-//! [`PolicyFile`]: the source form of a policy, for properties that no decision of the policy shows.
+//! [`PolicyFile`]: the source of a policy, for properties that its decisions do not show.
 
 #[cfg(feature = "mcp-client")]
 use std::collections::BTreeMap;
@@ -21,17 +21,17 @@ impl PolicyFile {
         serde_json::to_value(policy).map(Self).map_err(|error| Failure::failed(error.to_string()))
     }
 
-    /// A key of the table `[tools.NAME]`.
+    /// Returns a key of the table `[tools.NAME]`.
     pub(crate) fn tool(&self, name: &str, key: &str) -> Option<&Value> {
         self.key("tools", name, key)
     }
 
-    /// A key of the table `[labels.NAME]`.
+    /// Returns a key of the table `[labels.NAME]`.
     pub(crate) fn label(&self, name: &str, key: &str) -> Option<&Value> {
         self.key("labels", name, key)
     }
 
-    /// The events and the listed arguments of the notices about a tool. `None` if the policy asks for none.
+    /// Returns the events and the arguments of the notices about a tool; `None` if the policy enables none.
     pub(crate) fn notices(&self, tool: &str) -> Option<(Vec<&str>, Vec<&str>)> {
         fn texts(list: Option<&Value>) -> Vec<&str> {
             list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
@@ -48,12 +48,12 @@ impl PolicyFile {
 
 #[cfg(feature = "mcp-client")]
 impl PolicyFile {
-    /// The pin of a discovered tool.
+    /// Returns the pin of a discovered tool.
     pub(crate) fn pin(&self, name: &str) -> Option<Hash> {
         serde_json::from_value(self.tool(name, "pin")?.clone()).ok()
     }
 
-    /// The policy with these pins, and an empty allowlist where there is none.
+    /// Returns the policy with these pins, and with an empty allowlist for each tool without one.
     pub(crate) fn with_pins(mut self, pins: &BTreeMap<String, Hash>) -> Option<ToolPolicy> {
         let policy = self.0.as_object_mut()?;
         let tools = policy.entry("tools").or_insert_with(|| json!({})).as_object_mut()?;

@@ -1,7 +1,7 @@
 //! The store of `tool-runtime` in SQLite (feature `sqlite`) or PostgreSQL (feature `postgres`).
 //!
-//! `SqlStore` implements [`Store`](tool_runtime::store::Store) with only the public interface of `tool-runtime`, as any
-//! other store does. Without one of the two features this package is empty.
+//! `SqlStore` implements [`Store`](tool_runtime::store::Store). It uses only the public API of `tool-runtime`, as any
+//! other store can. Without either feature, this package is empty.
 //!
 //! ```no_run
 //! use std::sync::Arc;

@@ -42,11 +42,11 @@ use self::shared::Shared;
 
 pub use options::SqlOptions;
 
-/// A store in a database: SQLite (feature `sqlite`) for the processes of one machine, PostgreSQL (feature `postgres`)
-/// for those of several. Its clones share the connections.
+/// A store in a database: SQLite (feature `sqlite`) for processes on one machine, PostgreSQL (feature `postgres`) for
+/// processes on several machines. Clones share the connections.
 ///
-/// A write whose handle resolved to `Ok` survives a crash of the process, of the machine and of the database, as long
-/// as the database's own settings keep committed data; `docs/src/store.md` lists those settings.
+/// A write whose handle resolved to `Ok` survives a crash of the process, of the machine and of the database, if the
+/// settings of the database keep committed data. The guide's page on stores lists these settings.
 ///
 /// Writes run in the runtime in which the store was opened, even if they are started outside it, for example from
 /// `Drop`. At most 4,096 writes are queued, and each waits for the database for at most [`SqlOptions::patience`].

@@ -1,4 +1,4 @@
-//! [`disagreements`]: whether schema, parser and allowlist of every tool agree.
+//! [`disagreements`]: checks that schema, parser and allowlist of every tool agree.
 
 mod fields;
 mod merged;
@@ -22,19 +22,19 @@ use crate::schema::validator::{Compiled, JsonSchemaValidator, Validator as _};
 use crate::testing::agreement::mutants::Mutant;
 use crate::tool::Schema;
 
-/// The maximum number of values that are made for one schema.
+/// The maximum number of values for one schema.
 const CASES: usize = 48;
 
-/// The values that are made for all schemas of a catalog together, so that the check of ten thousand tools ends, too.
+/// The approximate number of values for all tools of a catalog together. It bounds the time for ten thousand tools.
 const ALL_CASES: usize = 40_000;
 
-/// The minimum number of values of a schema, however large they are and however many tools there are.
+/// The minimum number of values for one schema. It takes precedence over the other limits.
 const FEWEST: usize = 4;
 
-/// How many bytes of JSON all values of a schema may have together.
+/// The approximate number of bytes of JSON that all values of one schema have together.
 const ALL_BYTES: usize = 200_000;
 
-/// One value in this many is changed in every way.
+/// One value in this many is used for mutants, which break one rule each.
 const MUTATED: usize = 8;
 
 /// Returns every disagreement between schema, parser and allowlist of a catalog's tools, a line each: the tool, the
@@ -69,7 +69,7 @@ impl Tool<'_> {
         }
     }
 
-    /// The parser of a tool that was not made by the macro is its handler, which takes every value.
+    /// Whether `#[tool]` generated a parser. A dynamic tool has a handler instead, which takes every value.
     fn has_parser(&self) -> bool {
         self.entry.location.is_some()
     }
@@ -123,9 +123,9 @@ impl Tool<'_> {
         }
     }
 
-    /// The projected output has to match the schema that is published for it. Only values of the schema are tried: a
-    /// serialiser, unlike a parser, states no names without a value of its type. A mismatch here is a defect of
-    /// `shown_schema` or of the writer, so no catalog is known that has one; a schema without values is reported.
+    /// Checks that projected outputs match the schema that is published for them. The values come from the schema and
+    /// not from the output type, whose `Serialize` is not checked here. A mismatch is a defect of `shown_schema` or of
+    /// the writer in this crate. A schema without values is reported.
     fn output(&mut self, payload: &Schema, cases: usize) {
         let Some(compiled) = self.compiled("output", payload) else { return };
         let Some(projector) = self.entry.projector.clone() else { return };
@@ -153,7 +153,8 @@ impl Tool<'_> {
         }
     }
 
-    /// Makes values of a schema and hands each to `check`. The smallest value that fails is reported.
+    /// Generates values of a schema, passes each to `check`, and reports the smallest value that fails. Returns `false`
+    /// if there are no values.
     fn made(
         &mut self,
         what: &str,
@@ -179,7 +180,7 @@ impl Tool<'_> {
             };
             TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
         };
-        // Of large values, fewer are made.
+        // Large values are fewer, see `ALL_BYTES`.
         let size = values.new_tree(&mut runner(1)).map_or(0, |tree| tree.current().to_string().len());
         let mut runner = runner(cases.min(ALL_BYTES / size.max(1)).max(FEWEST));
         let check = RefCell::new(&mut check);
@@ -209,7 +210,7 @@ impl Tool<'_> {
         }
     }
 
-    /// The schema has to refuse a changed value at the place of the change.
+    /// Checks that the schema refuses a changed value at the place of the change.
     fn refused(&mut self, compiled: &Arc<dyn Compiled>, mutant: &Mutant) {
         match compiled.check(&Tree::from_value(&mutant.value)).err() {
             None => {

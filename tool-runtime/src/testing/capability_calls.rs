@@ -1,4 +1,4 @@
-//! [`CapabilityCalls`]: the calls of capabilities' methods that a harness recorded.
+//! [`CapabilityCalls`]: the method calls on capabilities that a harness recorded.
 
 use std::any::{Any, TypeId};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,15 +8,15 @@ use crate::call::CallId;
 use crate::capability::{Capabilities, InjectedFrom, Recorder};
 use crate::component::Bindings;
 
-/// The calls of capabilities that a harness recorded, in their order: each with the call that borrowed the capability,
-/// as `Clock::now`, or `Clock::now("Oslo")` with its arguments.
+/// The method calls on capabilities that a harness recorded, in order. Each has the id of the tool call that borrowed
+/// the capability, and a text: `Clock::now`, or `Clock::now("Oslo")` with arguments.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CapabilityCalls {
     all: Arc<Mutex<Vec<(CallId, String)>>>,
     has_arguments: Arc<AtomicBool>,
 }
 
-/// The values that a call borrows, each in a recording adapter if it has one.
+/// The values that a call borrows, each wrapped in its recording adapter if it has one.
 pub(super) struct Recorded {
     pub(super) capabilities: Capabilities,
     pub(super) connections: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>,

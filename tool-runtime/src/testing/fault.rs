@@ -1,4 +1,4 @@
-//! [`Fault`]: the fault that a test injects in place of a tool.
+//! [`Fault`]: a fault that a test injects into a tool.
 
 #![allow(clippy::panic, reason = "a panic is one of the faults")]
 
@@ -16,7 +16,8 @@ use crate::redact::Projector;
 use crate::registration::{Behaviour, Instance, Purpose, RunFailure, Running, Stating};
 use crate::testing::capability_calls::CapabilityCalls;
 
-/// A fault of a tool in a test: it replaces, delays or spoils what the tool does. The gate treats it like a real one.
+/// A fault that a test injects into a tool. It replaces, delays or spoils the work of the tool, and the gate treats it
+/// like a real one.
 ///
 /// ```
 /// use serde_json::json;
@@ -44,18 +45,18 @@ use crate::testing::capability_calls::CapabilityCalls;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It panics.
+    /// The tool panics.
     Panic,
-    /// It never ends by itself: only a timeout or a cancellation ends it.
+    /// The tool never ends by itself; only a timeout or a cancellation ends it.
     Hang,
-    /// It begins after this time. Under a paused clock of tokio that takes no time.
+    /// The tool begins after this time. With tokio's paused clock, the test does not wait.
     Slow(Duration),
-    /// It runs, with no room for its output: the output is too large even when it is cut. To test a cut, lower
-    /// `max_result_bytes` in the policy instead.
+    /// The tool runs, but its output is larger than the limit, even when it is cut. To test a cut output, lower
+    /// `max_result_bytes` in the policy.
     Oversize,
-    /// It runs, and its output is the number NaN, which no schema allows.
+    /// The tool runs, and its output is replaced by the number NaN, which no schema allows.
     InvalidOutput,
-    /// It returns this text as an error for operators, as [`ToolError::internal`] does.
+    /// The tool fails with this text, as a [`ToolError::internal`], whose text only operators see.
     Error(String),
 }
 
@@ -72,7 +73,7 @@ impl Faults {
         };
     }
 
-    /// The tools that have a fault.
+    /// Returns the names of the tools that have a fault.
     pub(super) fn tools(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
@@ -81,7 +82,7 @@ impl Faults {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
     }
 
-    /// The tool, with whatever fault it has when it runs, and with its use of capabilities recorded.
+    /// Wraps a tool: it runs with the fault that is set at that time, and its calls of capabilities are recorded.
     pub(super) fn around(
         &self,
         tool: &str,

@@ -1,4 +1,4 @@
-//! [`Harness`]: a catalog behind a whole gate, for tests.
+//! [`Harness`]: a catalog with a complete runner, for tests.
 
 #![allow(clippy::panic, reason = "a test stops at its first surprise")]
 
@@ -24,8 +24,8 @@ use crate::testing::capability_calls::CapabilityCalls;
 use crate::testing::fault::{Fault, Faults};
 use crate::testing::test_call::TestCall;
 
-/// Returns a harness for the tools of a catalog. Unless a test sets something else, the policy allows each of them by
-/// name, approvals can be given, records are in memory, and the clock shows the beginning of 2026.
+/// Returns a harness for the tools of a catalog. By default the policy allows every tool, people can approve calls,
+/// records are kept in memory, and the clock shows the beginning of 2026.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -88,21 +88,22 @@ pub fn harness(catalog: ToolCatalog) -> Harness {
 /// 2026-01-01T00:00:00Z, in seconds since 1970.
 const START: i64 = 1_767_225_600;
 
-/// A whole gate around the tools of a catalog, for tests. [`harness`] makes one, and has an example.
+/// A runner for the tools of a catalog, with a run, a store and a clock, for tests. [`harness`] makes one, and has an
+/// example.
 ///
-/// The first call builds the runner. Methods that take `self` come before it.
+/// The first call builds the runner. Use the methods that take `self`, which change settings, before it.
 ///
 /// # Panics
 ///
-/// Panics with every problem if the runner cannot be built, and if a setting comes after the first call.
+/// Panics with all problems if the runner cannot be built, and if a setting is changed after the first call.
 pub struct Harness {
-    /// The settings; `None` once the gate is built.
+    /// The settings; `None` once the runner is built.
     parts: Mutex<Option<Parts>>,
     faults: Faults,
     capability_calls: CapabilityCalls,
     clock: Arc<ManualClock>,
     gate: OnceLock<Gate>,
-    /// How many calls were made, for their ids.
+    /// The number of calls so far, from which the next call's id is made.
     calls: AtomicU64,
 }
 
@@ -135,7 +136,7 @@ impl Harness {
         self.set(|parts| parts.options = options)
     }
 
-    /// Binds adapters. The later binding of a trait wins.
+    /// Binds adapters. A later binding of the same trait replaces the earlier one.
     #[must_use]
     #[track_caller]
     pub fn capabilities(self, capabilities: Capabilities) -> Self {
@@ -153,7 +154,7 @@ impl Harness {
         self.capabilities(Capabilities::new().with::<T>(adapter))
     }
 
-    /// Connects the run to an account: every tool that borrows `&Connection<C>` gets this adapter.
+    /// Connects the run to an account. Every tool that borrows `&Connection<C>` gets this adapter.
     #[must_use]
     #[track_caller]
     pub fn connection<C: ConnectionKind + ?Sized>(self, adapter: Arc<C>) -> Self {
@@ -163,14 +164,14 @@ impl Harness {
         self.set(|parts| parts.connections.push(Account { kind: C::KIND, open: Box::new(open) }))
     }
 
-    /// Sets the fault of a tool, from its next call on.
+    /// Injects a fault into a tool, from its first call on.
     #[must_use]
     pub fn fault(self, tool: &str, fault: Fault) -> Self {
         self.faults.set(tool, Some(fault));
         self
     }
 
-    /// As [`fault`](Self::fault), between two calls.
+    /// Injects a fault into a tool between two calls; see [`fault`](Self::fault).
     ///
     /// # Panics
     /// There is no such tool.
@@ -185,8 +186,8 @@ impl Harness {
         self.faults.set(tool, None);
     }
 
-    /// Adds the arguments to recorded capability calls, each as `Debug` prints it, and `_` for one without `Debug`.
-    /// They can hold personal data, and a failed assertion prints them.
+    /// Adds the arguments to recorded capability calls, in their `Debug` form; `_` stands for a type without `Debug`.
+    /// Arguments can hold personal data, and a failed assertion prints them.
     ///
     /// ```
     /// use serde_json::json;
@@ -224,31 +225,31 @@ impl Harness {
         self
     }
 
-    /// Returns the methods of capabilities and connections that all calls so far used, in order: each with the call
-    /// that used it, as `Clock::now`, or `Clock::now("Oslo")` under [`record_arguments`](Self::record_arguments).
+    /// Returns the method calls on capabilities and connections so far, in order. Each has the id of the tool call that
+    /// made it and a text: `Clock::now`, or `Clock::now("Oslo")` with [`record_arguments`](Self::record_arguments).
     ///
     /// Methods are recorded with the feature `testing`, for every `#[capability]` trait whose methods are all in its
-    /// own block. Of a trait that builds on another capability, or that an unknown attribute changes, only its name is
-    /// recorded: a call borrowed it.
+    /// own block. For a trait that builds on another capability, or that an unknown attribute changes, only the trait's
+    /// name is recorded, once for each tool call that borrows it.
     #[must_use]
     pub fn capability_calls(&self) -> Vec<(CallId, String)> {
         self.capability_calls.all()
     }
 
-    /// Returns the clock of records, expiries and leases.
+    /// Returns the clock, which sets the times of records, expiries and leases.
     #[must_use]
     pub fn clock(&self) -> &ManualClock {
         &self.clock
     }
 
-    /// Returns the run, for everything that the harness has no method for.
+    /// Returns the run, for the methods that the harness lacks.
     #[must_use]
     #[track_caller]
     pub fn run(&self) -> &Run {
         &self.gate().run
     }
 
-    /// Returns the runner, for example for the run of another principal over the same store.
+    /// Returns the runner, for example to make a run of another principal with the same store.
     #[must_use]
     #[track_caller]
     pub fn runner(&self) -> &ToolRunner {
@@ -261,13 +262,13 @@ impl Harness {
         self.exec(ToolCall::text(format!("call_{number}"), tool, arguments.to_string())).await
     }
 
-    /// Executes a call as it is written, for arguments that are not JSON and ids of the test's own.
+    /// Executes a call unchanged, for arguments that are not JSON or for a call id that the test chooses.
     pub async fn exec(&self, call: ToolCall) -> TestCall {
         let result = self.run().exec(call).await;
         self.ended(result).await
     }
 
-    /// Decides on a call that waits.
+    /// Sends a person's decision on a call that waits, and returns the call's end.
     ///
     /// # Panics
     /// The call does not wait, or the decider may not decide.
@@ -347,7 +348,7 @@ impl fmt::Debug for Harness {
     }
 }
 
-/// An adapter for every connection of one trait.
+/// The adapter for all connections of one trait.
 struct Account {
     kind: &'static str,
     open: Box<Open>,

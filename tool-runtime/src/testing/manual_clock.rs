@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::store::Clock;
 
-/// A clock for tests and replays that shows one time until it is moved.
+/// A clock for tests and replays. Its time changes only when the test changes it.
 ///
 /// [`Clock`] has an example.
 pub struct ManualClock(Mutex<Timestamp>);

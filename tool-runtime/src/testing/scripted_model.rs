@@ -45,7 +45,7 @@ impl ScriptedTurn {
         Self::new(FinishReason::ToolCalls).and_call(id, name, arguments)
     }
 
-    /// Sets how the turn ends, after the parts that were added before.
+    /// Sets the finish reason of the turn.
     pub fn ending(mut self, finish: FinishReason) -> Self {
         self.finish = finish;
         self
@@ -68,7 +68,7 @@ impl ScriptedTurn {
         self
     }
 
-    /// Sets the tokens that the provider counts.
+    /// Sets the numbers of tokens that the turn reports as used.
     pub fn using(mut self, input_tokens: u64, output_tokens: u64) -> Self {
         self.usage = Some(Usage::new(input_tokens, output_tokens));
         self
@@ -95,8 +95,7 @@ impl ScriptedTurn {
     }
 }
 
-/// A model for tests: each request takes the next turn of the script. The test fails if a turn is never requested, and
-/// if no turn is left for a request.
+/// A model for tests that answers each request with the next turn of its script. A request fails if no turn is left.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -116,7 +115,7 @@ impl ScriptedTurn {
 /// ```
 ///
 /// # Panics
-/// Panics on drop if turns are left.
+/// Panics on drop if the script has turns that were never requested.
 pub struct ScriptedModel {
     turns: Mutex<VecDeque<ScriptedTurn>>,
     asked: Mutex<Vec<RecordedRequest>>,

@@ -1,4 +1,4 @@
-//! [`TestCall`]: a call that a test made, with its assertions.
+//! [`TestCall`]: the result of a call that a test made, with methods that assert on it.
 
 #![allow(clippy::must_use_candidate, reason = "an assertion returns the call for the next one")]
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::call::{ToolExecResult, ToolInvocationRecord};
 
-/// A call that a test made: its result, to which it dereferences, and its record.
+/// A call that a test made, with its result and its record. It dereferences to the result.
 ///
 /// Each assertion panics with the result and the record as JSON, so that a failed test shows which stage ended the
 /// call.
@@ -65,8 +65,8 @@ impl TestCall {
         self
     }
 
-    /// Asserts that the call ended with this output, as everyone may see it: without the fields of `model`, which
-    /// [`to_model`](ToolExecResult::to_model) has.
+    /// Asserts that the call succeeded with this output. It has the fields in `redact`, but not the fields in `model`,
+    /// which only [`to_model`](ToolExecResult::to_model) has.
     ///
     /// # Panics
     /// The call ended otherwise.

@@ -1,4 +1,4 @@
-//! The user's calendar, behind a broker that checks its owner and keeps its tokens fresh.
+//! [`CalendarBroker`]: opens a user's calendar. It checks the owner and refreshes the tokens.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,16 +17,16 @@ use crate::adapters::database::Database;
 use crate::adapters::service::{Authority, CalendarService, RefreshError};
 use crate::adapters::vault::{AccountKey, Tokens, Vault};
 
-/// The time before its expiry at which an access token is refreshed.
+/// An access token is refreshed this long before it expires.
 const AHEAD: SignedDuration = SignedDuration::from_secs(60);
 
 /// The pause after a failed refresh, during which calls use the old token while it is valid.
 const PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
-/// The maximum number of accounts whose last failed refresh is remembered.
+/// The maximum number of accounts for which the last failure is kept.
 const MAX_ACCOUNTS: usize = 1024;
 
-/// Resolves accounts of the vault.
+/// Resolves the accounts in the vault.
 pub(crate) struct CalendarBroker {
     database: Arc<Database>,
     service: Arc<CalendarService>,
@@ -34,7 +34,7 @@ pub(crate) struct CalendarBroker {
 }
 
 impl CalendarBroker {
-    /// Creates a broker over the vault.
+    /// Creates a broker for the accounts in the vault.
     pub(crate) fn new(
         database: Arc<Database>,
         service: Arc<CalendarService>,
@@ -50,7 +50,7 @@ impl CalendarBroker {
 #[async_trait]
 impl ConnectionBroker for CalendarBroker {
     async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
-        // Tenant and principal are part of the key of the look-up, so an account of another principal does not exist.
+        // The key contains tenant and principal, so an account of another principal is not found.
         let (Some(tenant), Some(principal)) = (request.tenant, request.principal) else {
             return Err(ConnectionError::Unknown);
         };
@@ -66,23 +66,24 @@ impl ConnectionBroker for CalendarBroker {
     }
 }
 
-/// Refreshes tokens before they expire, once for all waiting calls.
+/// Refreshes tokens before they expire. Concurrent calls share one refresh.
 struct Fresh {
     vault: Vault,
     authority: Arc<dyn Authority>,
     clock: Arc<dyn Clock>,
-    /// A lock for each account, so that one call refreshes it, with the time of the last failure.
+    /// A lock for each account, so that only one call refreshes its tokens. It holds the time of the last failure.
     turns: Mutex<HashMap<AccountKey, Arc<tokio::sync::Mutex<Option<Timestamp>>>>>,
 }
 
 impl Fresh {
-    /// Returns valid tokens. They are read for each call, so a revoked connection fails from the next call on.
+    /// Returns valid tokens. They are read for each call, so that a call fails after its connection was revoked.
     async fn tokens(this: &Arc<Self>, place: AccountKey) -> Result<Tokens, ConnectionError> {
         let kept = this.vault.get(&place).await.map_err(failed)?.ok_or(ConnectionError::Unknown)?;
         if !this.ends_within(&kept.tokens, AHEAD) {
             return Ok(kept.tokens);
         }
-        // In a separate task: the service may return a refresh token only once, and a dropped call would lose it.
+        // The refresh is a separate task, because a dropped call would lose the new tokens, and the old ones may be
+        // invalid.
         let this = Arc::clone(this);
         tokio::spawn(async move { this.refreshed(&place).await }).await.map_err(failed)?
     }
@@ -90,10 +91,10 @@ impl Fresh {
     async fn refreshed(&self, place: &AccountKey) -> Result<Tokens, ConnectionError> {
         let turn = self.turn(place);
         let mut failed_at = turn.lock().await;
-        // Reads again: the previous holder of the lock may have refreshed the tokens, or the connection may be revoked.
+        // The previous holder of the lock may have refreshed the tokens, or the connection may have been revoked.
         let kept = self.vault.get(place).await.map_err(failed)?.ok_or(ConnectionError::Unknown)?;
         let lasts = !self.ends_within(&kept.tokens, SignedDuration::ZERO);
-        // `abs`, because a clock that was set back would otherwise prolong the pause.
+        // Without `abs`, a clock that was set back would prolong the pause.
         let pauses = failed_at.is_some_and(|at| self.clock.now().duration_since(at).abs() < PAUSE);
         if !self.ends_within(&kept.tokens, AHEAD) || (lasts && pauses) {
             return Ok(kept.tokens);
@@ -104,7 +105,7 @@ impl Fresh {
                 if self.vault.replace(place, &kept, &tokens).await.map_err(failed)? {
                     return Ok(tokens);
                 }
-                // Another process refreshed first, or the connection was revoked meanwhile.
+                // Another process has refreshed the tokens, or the connection was revoked.
                 let now = self.vault.get(place).await.map_err(failed)?.ok_or(ConnectionError::Unknown)?;
                 if self.ends_within(&now.tokens, SignedDuration::ZERO) {
                     Err(ConnectionError::Expired)
@@ -138,7 +139,7 @@ fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Connect
     ConnectionError::Failed(error.into())
 }
 
-/// An account, for one call.
+/// The calendar account of one call.
 struct Account {
     database: Arc<Database>,
     service: Arc<CalendarService>,

@@ -1,4 +1,4 @@
-//! A small climate table. Its figures are monthly means rather than a forecast, which its results state.
+//! A small climate table. Its values are monthly means and not a forecast, which the results state.
 
 use async_trait::async_trait;
 use jiff::ToSpan;
@@ -34,7 +34,7 @@ impl Climate for ClimateTable {
         let mut list = Vec::new();
         for ahead in 0..days {
             let date = first.checked_add(i64::from(ahead).days()).map_err(unavailable)?;
-            // The curve has its extreme on the fifteenth of January.
+            // The cosine has its extreme on the fifteenth of January.
             let turn = f64::from(date.day_of_year() - 15) / 365.0 * std::f64::consts::TAU;
             let mean = f64::midpoint(january, july) + (january - july) / 2.0 * turn.cos();
             list.push(Day { date, high: round(mean + SPREAD), low: round(mean - SPREAD), rain: round(rain / 365.0) });

@@ -2,7 +2,7 @@
 
 use office_tools::time::Clock;
 
-/// Tells the time of this machine.
+/// Returns the time of this machine.
 pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {

@@ -1,4 +1,4 @@
-//! The SQLite file: opened, migrated and seeded. Several processes may use it at once.
+//! Opens, migrates and seeds the SQLite file. Several processes may use it at the same time.
 
 use std::fmt;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::adapters::{blocking, seed, unavailable};
 /// The time to wait for another process that writes.
 const BUSY: Duration = Duration::from_secs(3);
 
-/// Migrations; each takes the file to the next version.
+/// The migrations, each from one version to the next.
 const MIGRATIONS: [&str; 2] = [include_str!("schema.sql"), include_str!("connections.sql")];
 
 /// One connection to the file, shared by all adapters.
@@ -94,7 +94,7 @@ impl Database {
         })
     }
 
-    /// Opens the file read-only. Returns `None` if it does not exist.
+    /// Opens the file read-only; `None` if it does not exist.
     fn look(path: &Path) -> Result<Option<Connection>, DatabaseError> {
         if !path.exists() {
             return Ok(None);
@@ -105,7 +105,7 @@ impl Database {
         Ok(Some(connection))
     }
 
-    /// The rows that tools can change, one line per row, without changing the file.
+    /// Lists the rows that tools can change, one line per row. Does not change the file.
     pub(crate) fn describe(path: &Path) -> Result<Vec<String>, DatabaseError> {
         let Some(connection) = Self::look(path)? else { return Ok(Vec::new()) };
         let mut lines = Vec::new();
@@ -122,7 +122,7 @@ impl Database {
     }
 }
 
-/// Migrates the file to the newest version in one transaction, which only one of several processes wins.
+/// Migrates the file to the newest version in one transaction. Of several processes, only one does it.
 fn migrate(connection: &mut Connection) -> Result<(), rusqlite::Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: usize = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;

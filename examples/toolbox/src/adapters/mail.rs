@@ -1,4 +1,4 @@
-//! E-mail: into the outbox folder, or through SMTP if the data folder has a `smtp.toml`.
+//! Sends e-mail through SMTP if the data folder has a `smtp.toml`; otherwise writes it to the outbox folder.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::adapters::{blocking, unavailable};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// `smtp.toml`
+/// The contents of `smtp.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Smtp {
@@ -54,14 +54,14 @@ pub(crate) fn open(data: &Path) -> Result<Arc<dyn Mailer>, Error> {
 
 fn settings(text: &str) -> Result<Smtp, String> {
     toml::from_str(text).map_err(|error| {
-        // A TOML error quotes values, and one of them is the password, so only its line is shown.
+        // A TOML error can quote the password, so the message has only the line.
         let start = error.span().map_or(0, |span| span.start);
         let line = text.bytes().take(start).filter(|byte| *byte == b'\n').count() + 1;
         format!("smtp.toml: line {line} is wrong; it needs host, user, password and from, all text, and may have port")
     })
 }
 
-/// Returns a name for the mail of a call: equal for equal keys, and valid in a header and as a file name.
+/// Returns the name of the mail of a call. Equal keys have equal names, which are valid in a header and as file names.
 pub(crate) fn name(key: &str) -> String {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, key.as_bytes()).to_string()
 }
@@ -71,7 +71,7 @@ pub(crate) fn message(from: &Mailbox, mail: &Mail, key: &str) -> Result<Message,
     let mut message = Message::builder()
         .from(from.clone())
         .subject(mail.subject.clone())
-        // A repeated call keeps the id, so that mail systems recognise the duplicate.
+        // A repeated call has the same id, so that mail systems recognise the duplicate.
         .message_id(Some(format!("<{}@toolbox.invalid>", name(key))));
     for address in &mail.to {
         message = message.to(address.parse().map_err(|_| Failure::Forbidden)?);

@@ -1,4 +1,4 @@
-//! The outbox, a maildir: a mail is written to `tmp` and then moved to `new`.
+//! The outbox folder, a maildir: a mail is written to `tmp` and then moved to `new`.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use office_tools::mail::{Mail, Mailer};
 
 use crate::adapters::{blocking, mail, unavailable};
 
-/// The folder.
+/// The outbox folder.
 pub(crate) struct Outbox {
     path: PathBuf,
     from: Mailbox,
@@ -42,7 +42,7 @@ impl Outbox {
 impl Mailer for Outbox {
     async fn send(&self, outgoing: &Mail, key: &str) -> Result<(), Failure> {
         let message = mail::message(&self.from, outgoing, key)?;
-        // The name comes from the call, so that a repeated call replaces its mail and adds no second one.
+        // The name comes from the call, so a repeated call replaces its mail.
         let name = mail::name(key);
         let (written, sent) = (self.path.join("tmp").join(&name), self.path.join("new").join(&name));
         blocking(move || {

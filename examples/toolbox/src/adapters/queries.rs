@@ -1,4 +1,4 @@
-//! Tasks, notes, documents and the door log, over the database.
+//! Reads and writes tasks, notes, documents and the door log in the database.
 
 use async_trait::async_trait;
 use jiff::civil::Date;
@@ -24,7 +24,7 @@ fn state_name(state: TaskState) -> &'static str {
     }
 }
 
-/// An error for a column whose value does not fit its type.
+/// Returns the error for a column whose value does not fit its type.
 fn wrong(column: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
 }

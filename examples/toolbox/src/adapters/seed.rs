@@ -64,7 +64,7 @@ pub(crate) fn fill(transaction: &Transaction<'_>) -> Result<(), rusqlite::Error>
         let event = "INSERT INTO events VALUES ('calendar-of-ada', ?1, ?2, ?3)";
         transaction.execute(event, params![date, title, attendees])?;
     }
-    // More entries than fit into any result, so that the result is shortened.
+    // More entries than fit into a result, to show how a result is shortened.
     transaction.execute(
         "WITH RECURSIVE entry(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM entry WHERE n < 19999)
          INSERT INTO door_log SELECT strftime('%Y-%m-%dT%H:%M:%SZ', 1790000000 + n * 97, 'unixepoch'),

@@ -22,7 +22,7 @@ pub(crate) trait Authority: Send + Sync {
     async fn refresh(&self, refresh: &str) -> Result<Tokens, RefreshError>;
 }
 
-/// The reason why there are no new tokens. It has no text of the service, which can repeat the sent token.
+/// The reason why there are no new tokens. It contains no text of the service, which could repeat the sent token.
 pub(crate) enum RefreshError {
     /// The account has to be connected again.
     Refused,
@@ -49,7 +49,7 @@ impl CalendarService {
         Ok(Tokens { access, refresh: token("refresh", account)?, expires_at })
     }
 
-    /// Returns the account that an access token is for.
+    /// Returns the account of an access token.
     pub(crate) fn account(&self, access: &str) -> Result<String, Failure> {
         let text = bytes(access).and_then(|sealed| unseal(&self.key, "access", &sealed)).ok_or(Failure::Forbidden)?;
         let (expires_at, account) = text.split_once('\n').ok_or(Failure::Forbidden)?;

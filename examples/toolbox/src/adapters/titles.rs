@@ -1,4 +1,4 @@
-//! Looks up titles of tasks, for the person who decides on a call that names a task by its id.
+//! Looks up the titles of tasks, because a person who decides on a call sees only the id of a task in it.
 
 use std::sync::Arc;
 

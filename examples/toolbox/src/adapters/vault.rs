@@ -1,4 +1,4 @@
-//! The vault: tokens of accounts, sealed at rest and bound to tenant, principal and account.
+//! [`Vault`]: stores the tokens of accounts, encrypted and bound to tenant, principal and account.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -21,23 +21,23 @@ pub(crate) struct AccountKey {
     pub(crate) id: String,
 }
 
-/// The tokens that a service issued for an account. Without `Debug`, so that no log can show them.
+/// The tokens of an account. The type has no `Debug`, so that no log can show them.
 #[derive(Clone)]
 pub(crate) struct Tokens {
     pub(crate) access: String,
     pub(crate) refresh: String,
-    /// When `access` ends.
+    /// The time at which `access` expires.
     pub(crate) expires_at: Timestamp,
 }
 
 /// Stored tokens.
 pub(crate) struct OpenVault {
     pub(crate) tokens: Tokens,
-    /// The version, by which a later write detects a concurrent one.
+    /// The stored bytes. A later write compares them to detect a concurrent write.
     sealed: Vec<u8>,
 }
 
-/// Keeps tokens in the database, under a key that is not in it.
+/// Stores tokens in the database, encrypted with a key that is not in it.
 pub(crate) struct Vault {
     database: Arc<Database>,
     key: Key,
@@ -52,7 +52,7 @@ impl Vault {
     pub(crate) fn connect(&self, place: &AccountKey, tokens: &Tokens) -> Result<(), Failure> {
         let (place, sealed) = (place.clone(), self.seal(place, tokens)?);
         self.database.run_here(move |connection| {
-            // Reads first, so that a read-only file works if the account exists.
+            // The row is read first, so that a read-only file works if the account exists.
             let sql = "SELECT 1 FROM connections WHERE tenant = ?1 AND principal = ?2 AND id = ?3";
             let known = connection.query_row(sql, params![place.tenant, place.principal, place.id], |_| Ok(()));
             if known.optional()?.is_none() {
@@ -63,7 +63,7 @@ impl Vault {
         })
     }
 
-    /// Returns the tokens of an account. `None` if this tenant and principal have none, or they were revoked.
+    /// Returns the tokens of an account; `None` if this tenant and principal have no tokens, or they were revoked.
     pub(crate) async fn get(&self, place: &AccountKey) -> Result<Option<OpenVault>, Failure> {
         let wanted = place.clone();
         let query = move |connection: &mut Connection| {
@@ -75,7 +75,7 @@ impl Vault {
         Ok(Some(OpenVault { tokens: self.open(place, &sealed)?, sealed }))
     }
 
-    /// Replaces tokens. Returns `false`, without a change, if they were replaced or revoked meanwhile.
+    /// Replaces tokens. Changes nothing and returns `false` if they were replaced or revoked since they were read.
     pub(crate) async fn replace(
         &self,
         place: &AccountKey,
@@ -106,12 +106,12 @@ impl Vault {
     }
 }
 
-/// The context that sealed tokens are bound to. In another row they cannot be opened.
+/// Returns the context to which sealed tokens are bound, so that they cannot be opened in another row.
 fn bound(AccountKey { tenant, principal, id }: &AccountKey) -> String {
     format!("{}:{tenant}{}:{principal}{id}", tenant.len(), principal.len())
 }
 
-/// Encrypts a text for one context: only that context opens it.
+/// Encrypts a text. It can only be decrypted with the same context.
 pub(crate) fn seal(key: &Key, context: &str, text: &str) -> Result<Vec<u8>, Failure> {
     let nonce = XNonce::try_generate().map_err(|_| unavailable("the system gives no random numbers"))?;
     let payload = Payload { msg: text.as_bytes(), aad: context.as_bytes() };
@@ -127,8 +127,8 @@ pub(crate) fn unseal(key: &Key, context: &str, sealed: &[u8]) -> Option<String> 
     String::from_utf8(opened).ok()
 }
 
-/// Reads a key from its file, which is created on first use, readable by its owner only. A real service reads the key
-/// from its secret store, not from a file next to the database.
+/// Reads a key from its file, which is created on first use and which only its owner may read. A real service would
+/// read the key from its secret store.
 pub(crate) fn key(path: &Path) -> std::io::Result<Key> {
     if !path.exists() {
         let key = Key::try_generate().map_err(|_| std::io::Error::other("the system gives no random numbers"))?;
@@ -140,8 +140,8 @@ pub(crate) fn key(path: &Path) -> std::io::Result<Key> {
         let mut file = options.open(&new)?;
         file.write_all(&key)?;
         file.sync_all()?;
-        // Written to a fresh name and linked, so that of several processes one creates the key, and none reads half of
-        // it.
+        // The key is written to a temporary file, which is then linked. If several processes create the key, one of
+        // them wins, and none reads an incomplete key.
         let linked = std::fs::hard_link(&new, path);
         std::fs::remove_file(&new)?;
         linked.or_else(|error| if path.exists() { Ok(()) } else { Err(error) })?;

@@ -1,4 +1,4 @@
-//! Pages of the public web, over http and https. Redirects and addresses of this machine or its network are refused.
+//! Fetches public web pages over http and https. Redirects, and addresses of this machine and its network, are refused.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
 use crate::adapters::{blocking, unavailable};
 
-/// The most bytes that are read of a page.
+/// The maximum number of bytes that are read of a page.
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Fetches pages.
@@ -51,8 +51,8 @@ impl PageFetcher for Web {
     }
 }
 
-/// Resolves names to public addresses only. The check comes after resolving, so that no name leads to an internal
-/// address.
+/// Resolves names to public addresses only. The check comes after resolving, so that a public name cannot lead to an
+/// internal address.
 #[derive(Debug, Default)]
 struct PublicOnly(DefaultResolver);
 

@@ -1,4 +1,4 @@
-//! The workspace folder. It is opened once as a capability, through which nothing outside it can be reached.
+//! The workspace folder. It is opened once as a directory handle, which gives no access to files outside it.
 
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -12,16 +12,16 @@ use office_tools::files::{FileReader, FileText, FileWriter};
 
 use crate::adapters::{blocking, unavailable};
 
-/// The most bytes that are read of a file.
+/// The maximum number of bytes that are read of a file.
 const MAX_BYTES: u64 = 1024 * 1024;
 
 const PLAN: &str = "# Plan\n\n1. Finish the onboarding.\n2. Renew the lease.\n3. Order paper.\n";
 
-/// The folder.
+/// The workspace folder.
 pub(crate) struct Workspace(Arc<Dir>);
 
 impl Workspace {
-    /// Opens the folder. A new one gets example files.
+    /// Opens the folder. A new folder gets example files.
     pub(crate) fn open(path: &Path) -> Result<Self, std::io::Error> {
         let is_new = !path.exists();
         std::fs::create_dir_all(path)?;
@@ -52,7 +52,7 @@ impl Workspace {
 fn failure(error: std::io::Error) -> Failure {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => Failure::NotFound,
-        // A path that leads out of the folder is refused here, too.
+        // A path out of the folder gives one of these errors, too.
         ErrorKind::PermissionDenied | ErrorKind::InvalidInput => Failure::Forbidden,
         ErrorKind::InvalidData | ErrorKind::IsADirectory => Failure::Unreadable,
         _ => unavailable(error),
@@ -61,7 +61,7 @@ fn failure(error: std::io::Error) -> Failure {
 
 /// Reads the first bytes of a file as text, cut at a character boundary.
 fn read(folder: &Dir, path: &str, max_bytes: u64) -> Result<FileText, std::io::Error> {
-    // Checked before opening, because opening a pipe waits for a writer.
+    // The kind is checked first, because opening a pipe would wait for a writer.
     if !folder.metadata(path)?.is_file() {
         return Err(ErrorKind::IsADirectory.into());
     }
@@ -75,7 +75,7 @@ fn read(folder: &Dir, path: &str, max_bytes: u64) -> Result<FileText, std::io::E
     }
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
-        // Only a character that was cut at the end may be incomplete.
+        // Only the last character may be incomplete, because the text was cut there.
         Err(error) if truncated && error.utf8_error().error_len().is_none() => {
             let whole = error.utf8_error().valid_up_to();
             let mut bytes = error.into_bytes();
@@ -93,7 +93,7 @@ type Each<'e> = dyn FnMut(&str, &DirEntry) -> Result<bool, std::io::Error> + 'e;
 fn walk(folder: &Dir, prefix: &str, each: &mut Each<'_>) -> Result<bool, std::io::Error> {
     for entry in folder.entries()? {
         let entry = entry?;
-        // A name that is not UTF-8 cannot be passed as an argument.
+        // Files whose names are not UTF-8 are skipped, because no argument could name them.
         let Ok(name) = entry.file_name().into_string() else { continue };
         let path = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
         let kind = entry.file_type()?;
@@ -121,7 +121,7 @@ impl FileReader for Workspace {
     fn visit(&self, each: &mut dyn FnMut(&str, &str) -> bool) -> Result<(), Failure> {
         let visited = walk(&self.0, "", &mut |path, _| match read(&self.0, path, MAX_BYTES) {
             Ok(file) => Ok(each(path, &file.text)),
-            // Skips files that are not text, were removed, or are not readable.
+            // Files that are not text, were removed, or are not readable are skipped.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -144,11 +144,11 @@ impl FileWriter for Workspace {
             if let Some(parent) = Path::new(&path).parent().filter(|parent| !parent.as_os_str().is_empty()) {
                 folder.create_dir_all(parent).map_err(failure)?;
             }
-            // Written under a fresh name and renamed, so that a reader never sees half of it and no other file is lost.
+            // The text is written to a temporary file, which is then renamed, so that no reader sees a part of it.
             let beside = Path::new(&path).with_file_name(format!(".{}.part", uuid::Uuid::new_v4()));
             let written = folder.write(&beside, &text).and_then(|()| folder.rename(&beside, &folder, &path));
             written.map_err(|error| {
-                // The first error is the one to report.
+                // The first error is reported, not that of the removal.
                 let _ = folder.remove_file(&beside);
                 failure(error)
             })

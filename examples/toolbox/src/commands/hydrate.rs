@@ -1,4 +1,4 @@
-//! `hydrate`: checks calls against tool definitions, with JSON lines as input and output. Executes nothing.
+//! `hydrate`: checks calls against tool definitions, with JSON lines as input and output. It runs no tool.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -38,13 +38,13 @@ impl AppCommand for Hydrate {
 struct CallRow {
     id: String,
     payload: Payload,
-    /// Arguments that are too large for a line: pieces of text, each with its number of repetitions.
+    /// Arguments that are too large for a line, as pieces of text with their numbers of repetitions.
     arguments_pieces: Option<Vec<(String, usize)>>,
-    /// Arguments that may not be text.
+    /// Arguments as Base64, which may not be UTF-8 text.
     arguments_b64: Option<String>,
 }
 
-/// The union of the providers' forms of one call.
+/// A call in the form of any provider.
 #[derive(Deserialize)]
 struct Payload {
     id: Option<Value>,
@@ -84,7 +84,7 @@ fn hydrate(tools: &Path, calls: &Path) -> Result<Exit, Failure> {
         let row: CallRow = row(calls, number, line)?;
         let shown = match call(&row) {
             Some(call) => {
-                // Each row is a separate conversation, so that no row affects another.
+                // Each row has its own run, so that no row affects another.
                 let run = runners.of(&call).run(RunOptions::new());
                 let id = call.id.clone();
                 let result = run.hydrate([call]).pop();
@@ -105,7 +105,7 @@ fn hydrate(tools: &Path, calls: &Path) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The runners over the definitions of the file, at least one. Definitions may come from many servers, so names that
+/// The runners for the definitions of the file; at least one. The definitions may come from many servers, so names that
 /// one catalog would refuse together are in separate catalogs.
 struct Runners {
     all: Vec<ToolRunner>,
@@ -132,7 +132,7 @@ impl Runners {
         })?;
         let runner = |(catalog, names): (CatalogBuilder, Vec<String>)| {
             let catalog = catalog.build().map_err(|error| Failure::usage(error.to_string()))?;
-            // The user chose this file, and no tool runs, so its definitions are pinned as they are.
+            // The definitions are pinned without a review, because the user chose this file and no tool runs.
             let pinned = catalog.specs().filter_map(|spec| Some((spec.name.to_string(), json!({"pin": spec.pin?}))));
             let pinned: BTreeMap<_, _> = pinned.collect();
             let policy = ToolPolicy::from_json(&json!({"allowed_tools": names, "tools": pinned}).to_string())
@@ -143,13 +143,14 @@ impl Runners {
         Ok(Self { all: catalogs.into_iter().map(runner).collect::<Result<_, _>>()?, by_name })
     }
 
-    /// Returns the runner that knows the call's tool, or any runner if none does.
+    /// Returns the runner with the call's tool, or any runner if there is none.
     fn of(&self, call: &ToolCall) -> &ToolRunner {
         &self.all[self.by_name.get(call.name.as_str()).copied().unwrap_or_default()]
     }
 }
 
-/// Equal for names that one catalog refuses together: those that differ only in case or in `-` and `_`.
+/// Returns a key that is equal for names that one catalog refuses together, because they differ only in case or in `-`
+/// and `_`.
 fn look_alike(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }
@@ -180,7 +181,7 @@ fn call(row: &CallRow) -> Option<ToolCall> {
     let Some(raw) = raw.map(|raw| raw.get()).filter(|raw| *raw != "null") else {
         return Some(ToolCall::text(id, name, ""));
     };
-    // A string that holds JSON is unwrapped once; anything else is used unchanged.
+    // A string is unwrapped once, because it contains JSON; any other value is used unchanged.
     if raw.starts_with('"') {
         return serde_json::from_str::<String>(raw).ok().map(|text| ToolCall::text(id, name, text));
     }

@@ -27,7 +27,7 @@ impl AppCommand for Replay {
 
     async fn run(self, cli: &Cli<'_>) -> Result<Exit, Failure> {
         let Self { format, files, user_text } = self;
-        // Everything is read before anything runs: an unreadable file must not leave half of the work done.
+        // All files are read before the first call, so that an unreadable file does not leave the work half done.
         let responses = files.iter().map(|file| read_response(format, file)).collect::<Result<Vec<_>, _>>()?;
         let mut gravest = Exit::Done;
         let mut progress = Progress::new("responses", files.len());

@@ -1,4 +1,4 @@
-//! `wire`: provider bytes to this project's shapes and back, stdin to stdout.
+//! `wire`: translates between providers' bytes and this project's types, from stdin to stdout.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
@@ -88,20 +88,20 @@ fn decode(format: Format, bytes: &[u8], chunk: usize) -> Result<Exit, Failure> {
     } else {
         bytes.chunks(chunk).for_each(|piece| decoder.push_with(piece, |_| {}));
     }
-    // As text, not as a `Value`, which cannot hold arguments that are nested too deep or have half a surrogate pair.
+    // A `Value` cannot hold arguments that are nested too deep or have half a surrogate pair, so this writes text.
     let decoded = serde_json::to_string(&decoder.finish()).map_err(|error| Failure::failed(error.to_string()))?;
     terminal::line(&terminal::safe_json(&decoded));
     Ok(Exit::Done)
 }
 
-/// Tools in this project's terms.
+/// A request in this project's types.
 #[derive(Deserialize)]
 struct Request<'a> {
     #[serde(borrow)]
     tools: Vec<Tool<'a>>,
     tool_choice: Option<Value>,
     parallel: Option<bool>,
-    /// Settings by the names that [`RequestSettings`] gives them; their parts of the body are printed too.
+    /// The settings, with the names of [`RequestSettings`]. Their parts of the body are printed, too.
     settings: Option<RequestSettings>,
     #[serde(default)]
     strict: bool,
@@ -157,7 +157,7 @@ fn choice(choice: &Value) -> Result<ToolChoice, Failure> {
     }
 }
 
-/// One turn of calls with their results.
+/// A turn with calls, and their results.
 #[derive(Deserialize)]
 struct Turn {
     text: Option<String>,
@@ -169,7 +169,7 @@ struct Turn {
 struct Call {
     id: String,
     name: String,
-    /// `None` if they did not parse.
+    /// The arguments; `None` if they could not be parsed.
     arguments: Option<Box<RawValue>>,
     content: String,
     #[serde(default)]
@@ -195,7 +195,7 @@ fn encode_result(format: Format, text: &str) -> Result<Exit, Failure> {
     print(&body.map_err(|error| Failure::failed(error.to_string()))?)
 }
 
-/// The arguments of a strict model, and the authoritative schema. The model got a closed copy of it.
+/// The arguments that a model wrote in strict mode, and the original schema. The model got a closed copy of the schema.
 #[derive(Deserialize)]
 struct StrictNull<'a> {
     #[serde(borrow)]

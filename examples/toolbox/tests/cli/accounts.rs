@@ -1,4 +1,4 @@
-//! Accounts of the configuration file: `[mcp.connections.KIND]`, for calls of MCP servers.
+//! Tests accounts of the configuration file (`[mcp.connections.KIND]`) in calls of MCP servers' tools.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use crate::rig::{Ended, Rig};
 const NAME: &str = "mcp__s__count";
 const TOKEN: &str = "CANARY-5f1d";
 
-/// A server whose list needs no token, and whose tool needs one.
+/// A server that lists its tool without a token, but refuses calls without one.
 struct Tickets {
     url: String,
     /// The tokens of the calls.
@@ -73,7 +73,7 @@ fn answer(mut stream: TcpStream, seen: &Mutex<Vec<String>>) {
     let _ = stream.write_all(format!("{head}content-length: {}\r\n\r\n{body}", body.len()).as_bytes());
 }
 
-/// A configuration with the server and this account, under a policy that pins its tool.
+/// Writes a configuration with the server and this account, and a policy that pins its tool.
 fn rig(tickets: &Tickets, account: &str) -> Rig {
     let mut rig = Rig::new();
     // The command that prints a token is a program of the system.

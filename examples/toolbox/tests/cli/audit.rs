@@ -1,4 +1,4 @@
-//! `audit`: searching, checking, exporting and anchoring the records of a database, and detecting manipulation.
+//! Tests `audit`: searching, checking, exporting and anchoring records of a database, and detecting manipulation.
 
 use std::path::Path;
 
@@ -124,13 +124,13 @@ fn one_file_is_searched_and_checked_like_a_store() {
     let whole = verify(&["--anchors", "anchors.jsonl"]).code(0).json();
     assert_eq!(verify(&["--records", file, "--anchors", "anchors.jsonl"]).code(0).json(), whole);
     assert_eq!((&whole["ok"], &whole["anchors"], &whole["unanchored_runs"]), (&json!(true), &json!(1), &json!(0)));
-    // The record that `call` prints is the one that is sealed, and a policy can be tried on it.
+    // The record that `call` prints is the stored one, and `policy replay` accepts it.
     let view = rig.run(&["call", "core__get_current_time", "{}", "--view", "audit"]).code(0).stdout;
     rig.write("view.jsonl", &view);
     verify(&["--records", "view.jsonl"]).code(0);
     rig.write("same.toml", "allowed_tools = [\"core__get_current_time\"]\n");
     rig.run(&["policy", "replay", "--records", "view.jsonl", "--with", "same.toml"]).code(0);
-    // Cut at both ends, it is a part.
+    // A file without its first and last records is a part.
     let lines: Vec<_> = exported.lines().collect();
     rig.write("part.jsonl", lines[lines.len() - 1]);
     verify(&["--records", "part.jsonl"]).code(1);
@@ -142,7 +142,7 @@ fn one_file_is_searched_and_checked_like_a_store() {
     assert!(!rig.path("nowhere.db").exists(), "looking makes no database");
 }
 
-/// The same, with an anchor that was exported.
+/// The store of [`history`], with an exported anchor.
 fn anchored() -> Rig {
     let rig = history();
     let anchors = rig.run(&["audit", "anchor"]).code(0).stdout;
@@ -178,7 +178,7 @@ fn every_change_of_a_database_is_named() {
             "record_changed",
         ),
         ("UPDATE tool_runtime_records SET body = substr(body, 1, 40) WHERE number = 1".to_owned(), "record_unreadable"),
-        // A duplicate member: other readers may take the first one; this library refuses the record.
+        // A duplicate member. Other readers may use the first one, so this library refuses the record.
         (
             "UPDATE tool_runtime_records SET body = replace(body, '\"executed\":true', '\"executed\":false,\"executed\":true') \
              WHERE number = 1"
@@ -192,13 +192,13 @@ fn every_change_of_a_database_is_named() {
         ),
         ("UPDATE tool_runtime_records SET body = replace(body, '{\"call\":{', '{\"call\":{\"note\":1,') WHERE number = 1".to_owned(), "record_changed"),
         ("UPDATE tool_runtime_records SET hash = upper(hash) WHERE number = 1".to_owned(), "record_changed"),
-        // No text, or not the type of the column.
+        // The column has no text, or another type.
         ("UPDATE tool_runtime_records SET body = x'ff00fe' WHERE number = 1".to_owned(), "record_unreadable"),
         ("UPDATE tool_runtime_records SET at = 'yesterday' WHERE number = 1".to_owned(), "record_unreadable"),
-        // Hidden from a search.
+        // The record is hidden from a search.
         ("UPDATE tool_runtime_records SET principal = 'eve' WHERE number = 1".to_owned(), "record_misfiled"),
         ("UPDATE tool_runtime_records SET at = 0 WHERE number = 1".to_owned(), "record_misfiled"),
-        // Removed at the head, at the tail, and altogether.
+        // Records are removed at the beginning, at the end, and all together.
         (format!("DELETE FROM tool_runtime_records WHERE run_id = {longest} AND sequence = 0"), "records_missing"),
         (format!("DELETE FROM tool_runtime_records WHERE run_id = {longest} AND sequence = 1"), "records_cut"),
         ("DELETE FROM tool_runtime_records".to_owned(), "records_cut"),
@@ -244,7 +244,7 @@ fn every_change_of_a_database_is_named() {
     }
 }
 
-/// A row that cannot be read hides no other edit, and an edited record no later one.
+/// An unreadable row does not hide other damage, and neither does an edited record.
 #[test]
 fn verification_goes_on_behind_what_it_finds() {
     let rig = anchored();
@@ -260,7 +260,7 @@ fn verification_goes_on_behind_what_it_finds() {
     assert_eq!(text.matches("broken:").count(), 2, "{text}");
 }
 
-/// A list and an export name the row that cannot be read, and have all others.
+/// A list and an export report the unreadable row, and contain all others.
 #[test]
 fn a_row_that_cannot_be_read_hides_no_other_from_a_list() {
     let rig = anchored();
@@ -297,7 +297,7 @@ fn what_was_made_anew_with_its_anchors_is_found_by_what_was_exported() {
     attack(&rig, "DELETE FROM tool_runtime_documents WHERE space = 'anchor'");
     rig.run(&["audit", "verify"]).code(0);
     assert_eq!(named(&rig, &["--anchors", "anchors.jsonl"]).0, "anchor_broken");
-    // Another history, whose chains and anchors are all in order.
+    // Another store, whose chains and anchors are all in order.
     for name in ["records.db", "records.db-wal", "records.db-shm"] {
         let _ = std::fs::remove_file(rig.path(name));
     }
@@ -329,7 +329,7 @@ fn a_record_that_is_lost_fails_the_command() {
     assert_eq!(rig.run(&["call", "core__get_current_time", "{}", "--json"]).code(1).error(), "record_lost");
 }
 
-/// Anchors that cannot be read are named, and those behind them are checked, exported and continued.
+/// Unreadable anchors are reported, and later anchors are checked, exported and continued.
 #[test]
 fn an_unreadable_anchor_hides_nothing_behind_it() {
     let rig = history();
@@ -348,7 +348,7 @@ fn an_unreadable_anchor_hides_nothing_behind_it() {
     let numbers: Vec<_> = lines(&exported).iter().map(|anchor| anchor["number"].as_u64().unwrap()).collect();
     assert_eq!(numbers, [0, 2]);
     assert!(exported.stderr.contains("anchor 1: it cannot be read"), "{exported:?}");
-    // A later anchor still shows that a record was cut off, and the next one can be made.
+    // A later anchor still shows that a record is missing, and the next anchor can be made.
     attack(&rig, "DELETE FROM tool_runtime_records WHERE number = (SELECT max(number) FROM tool_runtime_records)");
     let codes: Vec<_> = verify()["findings"].as_array().unwrap().iter().map(|found| found["code"].clone()).collect();
     assert_eq!(codes, ["anchor_broken", "records_cut"]);
@@ -411,7 +411,7 @@ fn the_data_of_a_principal_is_erased() {
     let rig = history();
     let all = count(&rig, &[]);
     rig.run(&["audit", "erase", "--reason", "asked for"]).code(2);
-    // An erasure in the wrong tenant finds nothing, so the party is printed.
+    // An erasure in the wrong tenant finds nothing, so the command prints the principal and the tenant.
     let both = ["audit", "erase", "--principal", "ada", "--tenant", "acme", "--no-tenant"];
     rig.run(&with_by(&both)).code(2);
     for (which, shown) in [(&["--tenant", "acme"][..], "in the tenant acme"), (&["--no-tenant"], "without a tenant")] {
@@ -438,7 +438,7 @@ fn the_data_of_a_principal_is_erased() {
     let verified = rig.run(&["audit", "verify"]).code(0).stdout;
     assert!(verified.contains(&format!("records erased {all}")), "{verified}");
     std::fs::write(rig.path("records.jsonl"), shown).unwrap();
-    // An export has no key, so the caller names the one that is accepted.
+    // An export contains no key, so an option names the accepted key.
     let unknown = rig.run(&["--json", "audit", "verify", "--records", "records.jsonl"]).code(1).stdout;
     assert!(unknown.contains("removal_unchecked"), "{unknown}");
     let signed = std::fs::read_to_string(rig.path("records.jsonl")).unwrap();
@@ -454,7 +454,7 @@ fn the_data_of_a_principal_is_erased() {
     assert!(found.contains("record_changed"), "{found}");
 }
 
-/// The key that an application keeps apart from its store signs and checks removals, and the store gets none.
+/// An application's own key signs and checks removals, and the store contains no key.
 #[test]
 fn a_key_in_a_file_signs() {
     let rig = history();
@@ -482,7 +482,7 @@ fn a_key_in_a_file_signs() {
     assert!(refused.stderr.contains("64 hexadecimal digits") && !refused.stderr.contains("not a key"), "{refused:?}");
 }
 
-/// The key file is named by an option, or by a variable; the option wins.
+/// An option or a variable names the key file. The option overrides the variable.
 #[test]
 fn the_key_file_is_named_by_a_variable() {
     let mut rig = history();
@@ -513,7 +513,7 @@ fn a_hold_on_a_run_without_records_is_said() {
     assert_eq!(known.stderr, "");
 }
 
-/// An erasure that keeps a run exits with 1, prints the remedy, and can be repeated.
+/// If an erasure has to keep a run, the command exits with 1, prints the remedy, and can be repeated.
 #[test]
 fn an_erasure_that_is_not_done_fails() {
     let rig = history();

@@ -1,4 +1,4 @@
-//! `call`, and approvals by another process.
+//! Tests `call`, and approvals in another process.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn json_is_a_document_for_results_and_for_errors() {
     assert!(good["value"]["iso"].is_string() && good["model"].is_string(), "{good}");
     let bad = rig.run(&["call", "--json", "core__get_current_time", "{"]).code(4).json();
     assert_eq!((&bad["ok"], &bad["errorCode"]), (&json!(false), &json!("invalid_json")));
-    // The hints for a person are no part of it.
+    // The JSON does not contain the hints for a person.
     let unknown = rig.run(&["call", "nope", "--json"]).code(3);
     assert_eq!((&unknown.json()["errorCode"], &*unknown.stderr), (&json!("unavailable"), ""));
     for (words, code) in [
@@ -87,7 +87,7 @@ fn another_process_approves_once() {
     for expected in ["Delete one task", TASK, "Onboarding of the new colleague", "require_approval_for_tools", "ada"] {
         assert!(shown.contains(expected), "{expected}: {shown}");
     }
-    // The sentence of the tool's author, with the title in the place of the id.
+    // The author's sentence has the title in place of the id.
     let sentence = shown.lines().find(|line| line.trim_start().starts_with("Deletes the task")).unwrap_or_default();
     assert!(sentence.contains("Onboarding of the new colleague") && sentence.ends_with("for good"), "{shown}");
     let row = rig.run(&["--json", "approvals", "show", &id]).code(0).json();
@@ -183,7 +183,7 @@ fn a_call_that_needs_two_people_says_who_approved_and_waits_for_the_other() {
     assert!(audited.contains("approved (1 of 2)") && audited.contains("approved (2 of 2)"), "{audited}");
 }
 
-/// The file changes between the question and the decision: the decision does not count, and the call asks again.
+/// If the file changes between the question and the decision, the decision does not count, and the call waits again.
 #[test]
 fn an_approval_counts_only_for_the_file_that_was_shown() {
     let rig = Rig::new();
@@ -212,7 +212,7 @@ fn an_approval_counts_only_for_the_file_that_was_shown() {
     assert_ne!(question(), before);
     let asked = run(&["approvals", "show", &id]).code(0).stdout;
     assert!(asked.contains("somebody else's"), "{asked}");
-    // The person has read one question, and the id alone does not say which.
+    // The id of the call does not identify the question that the person has read.
     assert_eq!(run(&["--json", "approvals", "approve", &before]).code(3).json()["mismatch"], "question");
     assert_eq!(run(&["--json", "approvals", "approve", &id]).code(3).error(), "not_allowed");
     let named = run(&["approvals", "approve", &id]).code(3).stderr;
@@ -278,7 +278,7 @@ fn a_client_call_is_answered_now_or_later() {
     assert!(rig.waiting().is_empty());
 }
 
-/// A printed command finds the call: it names the data folder and the configuration file of the command before.
+/// A printed command finds the call, because it contains the data folder and the configuration file.
 #[test]
 fn the_command_that_decides_a_waiting_call_names_its_place() {
     let rig = Rig::new();
@@ -298,18 +298,18 @@ fn the_command_that_decides_a_waiting_call_names_its_place() {
     }
 }
 
-/// The lock ends with its process. The mark of an interrupted decision is reported once, because the call may have run.
+/// The lock ends with its process. A mark remains and is reported once, because the call may have run.
 #[test]
 fn a_killed_decision_is_told_and_blocks_nobody() {
     let mut rig = Rig::new();
-    // Without a ledger nothing but the mark knows of the first attempt.
+    // Without a ledger, only the mark shows that there was an attempt.
     rig.set("TOOLBOX_STORE", "memory");
     let (id, lock) = killed_decision(&rig, |_| true);
     rig.run(&["approvals", "approve", &id]).code(0);
     assert!(rig.waiting().is_empty() && !lock.exists());
 }
 
-/// The ledger of the data folder knows that the call began, so no second decision runs it again.
+/// The ledger of the data folder shows that the call began, so a second decision does not run it again.
 #[test]
 fn a_call_of_a_killed_decision_does_not_begin_again() {
     let rig = Rig::new();

@@ -1,11 +1,11 @@
-//! Conversations without a keyboard: saved, continued, waiting.
+//! Tests conversations without a keyboard: saving, continuing and waiting.
 
 use serde_json::{Value, json};
 
 use crate::endpoint::{Endpoint, call, text};
 use crate::rig::{Rig, TASK};
 
-/// A rig whose commands find the endpoint in the environment.
+/// Creates a rig whose commands get the endpoint from the environment.
 fn rig(endpoint: &Endpoint) -> Rig {
     let mut rig = Rig::new();
     rig.set("TOOLBOX_MODEL_URL", &endpoint.url).set("TOOLBOX_MODEL", "m");
@@ -58,7 +58,7 @@ fn without_a_keyboard_a_call_waits_and_says_how_to_decide_it() {
     assert!(rig.waiting().is_empty());
 }
 
-/// The id of a call is the model's text.
+/// The id of a call is untrusted text of the model.
 #[test]
 fn a_printed_command_can_be_run() {
     for (id, printed, pasted) in [
@@ -78,7 +78,7 @@ fn a_printed_command_can_be_run() {
     }
 }
 
-/// A role that the run has would be missing when the conversation continues.
+/// Without its role, a continued conversation would have fewer rights.
 #[test]
 fn a_printed_command_has_the_roles_of_the_party() {
     let open = call("c1", "editor__open_in_editor", &json!({ "path": "plan.md" }));
@@ -229,7 +229,7 @@ fn files_go_with_the_first_prompt_and_are_kept() {
     assert!(content[0]["image_url"]["url"].as_str().unwrap().starts_with("data:image/png;base64,iVBOR"), "{request}");
     assert_eq!((&content[1]["file"]["filename"], &content[3]["text"]), (&json!("report.pdf"), &json!("What is this?")));
     assert_eq!(content[2]["text"], "notes.md:\n\n# Notes");
-    // The second prompt has none of its own, and a later process sends the first message as it was.
+    // The second prompt has no file, and a later process sends the first message unchanged.
     let second = endpoint.request();
     assert_eq!((&second["messages"][1]["content"], &second["messages"][3]["content"]), (content, &json!("And now?")));
     rig.run_with(&["chat", "--no-stream", "--continue", "--file", "-", "Right?"], "from a pipe").code(0);
@@ -266,7 +266,7 @@ fn a_file_that_cannot_be_sent_is_refused_before_anything_is_sent() {
     }
     let both = rig.run_with(&["chat", "--no-stream", "--file", "-", "-"], "x").code(2);
     assert!(both.stderr.contains("standard input can be read once"), "{}", both.stderr);
-    // Nothing was sent before, and a prompt is needed to send a file.
+    // A file can only be sent with a prompt.
     rig.run(&["chat", "--no-stream", "Hello"]).code(0);
     assert_eq!(roles(&endpoint.request()), ["system", "user"]);
     let none = rig.run(&["chat", "--no-stream", "--continue", "--file", "half.txt"]).code(2);

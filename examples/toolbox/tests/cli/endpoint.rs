@@ -1,4 +1,4 @@
-//! A model's endpoint on loopback that answers from a script.
+//! A model's endpoint on loopback, with scripted answers.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -13,7 +13,7 @@ pub(crate) struct Endpoint {
     release: Sender<()>,
 }
 
-/// An answer that is held until it is released.
+/// Returns an answer that is sent only after [`Endpoint::release`].
 pub(crate) fn held(answer: &Value) -> Value {
     json!({ "held": answer })
 }
@@ -39,8 +39,8 @@ fn answer(message: &Value, finish: &str) -> Value {
 }
 
 impl Endpoint {
-    /// Answers one request after the other; `null` never answers, a `status` in an answer is its status, and one that
-    /// is [`held`] comes when it is released.
+    /// Answers requests one after the other. The answer `null` is never sent, `status` sets the HTTP status, and a
+    /// [`held`] answer is sent after its release.
     pub(crate) fn new(answers: Vec<Value>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -79,7 +79,7 @@ impl Endpoint {
                 let _ =
                     write!(stream, "HTTP/1.1 {status} ..\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
             }
-            // The silent ones stay open until the test is over.
+            // Connections without an answer stay open until the test ends.
             std::thread::park();
         });
         Self { url, requests, release }
@@ -90,7 +90,7 @@ impl Endpoint {
         self.release.send(()).unwrap();
     }
 
-    /// The next request that came.
+    /// Returns the next request.
     pub(crate) fn request(&self) -> Value {
         self.requests.recv().unwrap()
     }

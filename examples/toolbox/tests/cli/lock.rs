@@ -1,4 +1,4 @@
-//! `check --lock`: exit codes, accepted and refused changes.
+//! Tests `check --lock`: exit codes, and accepted and refused changes.
 
 use std::fs;
 
@@ -19,14 +19,14 @@ fn a_lock_is_checked_and_written() {
     assert_eq!(fs::read_to_string(&path).unwrap(), LOCK);
     rig.run(&["check", "--lock", file]).code(0);
 
-    // A changed description is a patch, which `--write` writes without `--accept`.
+    // A changed description is a patch, so `--write` needs no `--accept`.
     fs::write(&path, LOCK.replace("List tasks with their ids.", "Lists them.")).unwrap();
     let visible = rig.run(&["check", "--lock", file]).code(1);
     assert!(visible.stdout.contains("tasks__list_tasks: patch, visible\n  patch visible /description"), "{visible:?}");
     rig.run(&["check", "--lock", file, "--write"]).code(0);
     assert_eq!(fs::read_to_string(&path).unwrap(), LOCK);
 
-    // A capability that the lock does not have: a review.
+    // A new capability needs a review.
     let older = LOCK.replacen("\"TaskReader\": \"read_only\"", "\"Other\": \"read_only\"", 1);
     fs::write(&path, &older).unwrap();
     for words in [&[][..], &["--accept", "major"]] {

@@ -1,4 +1,4 @@
-//! The built program as a person and a script use it: exit codes, streams, settings, conversations, a terminal.
+//! Tests the built program: exit codes, output streams, settings, conversations, and a terminal.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 #![allow(unused_crate_dependencies, reason = "the program's own dependencies are not the tests'")]

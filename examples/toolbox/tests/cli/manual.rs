@@ -1,4 +1,4 @@
-//! Help, completions, man pages, widths and colours.
+//! Tests help, completions, man pages, widths and colours.
 
 use crate::rig::{Rig, TASK};
 
@@ -80,7 +80,7 @@ fn help_fits_the_columns_and_a_pipe_gets_whole_tables() {
         let widest = shown.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= 72 || only_verbatim(&shown, 72), "{words:?}: {widest}\n{shown}");
     }
-    // A pipe gets every column whole, one line for each row, whatever COLUMNS says.
+    // A pipe gets one line for each row, with every column complete, for any value of COLUMNS.
     let arguments = serde_json::json!({ "task_id": TASK }).to_string();
     rig.run(&["call", "tasks__delete_task", &arguments, "--user-text", TASK]).code(5);
     rig.run(&["call", "tasks__list_tasks"]).code(0);

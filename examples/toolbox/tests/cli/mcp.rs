@@ -1,4 +1,4 @@
-//! `mcp serve`: standard output belongs to the protocol, HTTP to this machine, and decisions to people. `mcp pin`.
+//! Tests `mcp serve` and `mcp pin`.
 
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout};
@@ -105,7 +105,7 @@ fn a_call_that_waits_is_a_task_that_somebody_decides_on_at_a_terminal() {
     let waits = send(&mut client);
     client.close();
 
-    // The server has ended: the decision waits for the next server, which carries it out when its client polls.
+    // The server has ended. The next server carries the decision out when its client polls.
     let call = decide(&["list"]).json()[0]["id"].as_str().unwrap().to_owned();
     let told = decide(&["deny", &call, "Not today.", "--as", "grace"]).code(0).json();
     assert_eq!(told["state"], "posted", "{told}");
@@ -174,7 +174,7 @@ fn a_server_whose_calls_nobody_can_decide_on_does_not_start() {
     }
 }
 
-/// A mail server that takes the mail and does not answer.
+/// A mail server that accepts a mail and does not answer.
 struct Silent(Arc<Notify>);
 
 #[async_trait]
@@ -185,8 +185,8 @@ impl Mailer for Silent {
     }
 }
 
-/// Without `--store`, `approvals` does not read the store of the server. No rule asks for an approval, but the outcome
-/// of an equal call is unknown.
+/// Without `--store`, `approvals` does not read the store of the server. The policy requires no approval, but a call
+/// waits because the outcome of an equal call is unknown.
 #[tokio::test]
 async fn a_call_that_nobody_can_decide_on_does_not_wait() {
     const ALLOWED: &str = "allowed_tools = ['mail__send_email', 'core__get_current_time']\n";
@@ -220,7 +220,7 @@ async fn a_call_that_nobody_can_decide_on_does_not_wait() {
         (rig.mails(), rig.run(&["--store", "sqlite:data/tool-runtime.db", "--json", "approvals", "list"]).json()),
         (0, json!([]))
     );
-    // Once it is settled, the call runs.
+    // After the outcome is settled, the call runs.
     rig.run(&["outcomes", "settle", "elsewhere/c1", "--did-not-happen", "--as", "grace"]).code(0);
     let done = client.ask("tools/call", &json!({"name": "mail__send_email", "arguments": mail}));
     assert_eq!((&done["isError"], rig.mails()), (&json!(false), 1), "{done}");
@@ -284,7 +284,7 @@ fn a_command_that_is_no_server_is_told_from_one_that_ends() {
 const CLOCK: &str = "core__get_current_time";
 const BROUGHT_IN: &str = "mcp__s__core__get_current_time";
 
-/// The toolbox as a server of the toolbox, under its own policy.
+/// A toolbox that uses another toolbox as an MCP server, with a policy of its own.
 struct Chain {
     rig: Rig,
     server: Vec<String>,

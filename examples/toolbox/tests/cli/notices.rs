@@ -1,4 +1,4 @@
-//! `notices`: the webhook of the configuration file gets the notices of every command.
+//! Tests `notices`: the webhook of the configuration file gets the notices of every command.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The standard variables alone configure the export over OTLP (feature `otlp`).
+//! Tests that the standard variables are enough to configure the export over OTLP (feature `otlp`).
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -40,7 +40,7 @@ fn collector() -> (String, Receiver<Export>) {
             }
             let mut body = vec![0; length];
             reader.read_exact(&mut body).unwrap();
-            // Recorded before the response: the program may end as soon as it has all responses.
+            // Recorded before the response, because the program may end as soon as it has all responses.
             if seen.send(Export { head, body }).is_err() {
                 return;
             }

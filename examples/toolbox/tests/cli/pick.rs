@@ -1,4 +1,4 @@
-//! `pick`, `export --pick` and `chat --pick`: which tools a request offers.
+//! Tests `pick`, `export --pick` and `chat --pick`, which select the tools for a request.
 
 use std::fmt::Write as _;
 
@@ -69,7 +69,7 @@ fn what_the_policy_hides_is_not_picked() {
     assert!(names(&pick(&["--principal", "bob"]).code(0)).is_empty());
 }
 
-/// `list`, `show`, `export` and `pick` decide for the attributes of the party, as `call` does.
+/// Like `call`, the commands `list`, `show`, `export` and `pick` take the attributes of the party into account.
 #[test]
 fn what_an_attribute_denies_is_in_no_listing() {
     let rig = Rig::new();
@@ -157,7 +157,7 @@ fn broken_definitions_cost_no_good_one_its_place() {
     assert!(!ended.stderr.contains(['\u{1b}', '\u{202e}']), "{:?}", ended.stderr);
 }
 
-/// The files are those of `hydrate`, and a byte that is not text costs one definition.
+/// The files have the format of `hydrate`. A byte that is not text affects only one definition.
 #[test]
 fn calls_are_hydrated_against_what_can_be_read() {
     let rig = Rig::new();

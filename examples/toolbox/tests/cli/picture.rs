@@ -1,4 +1,4 @@
-//! The recording in the guide, `docs/src/chat.svg`: the program on a pseudo-terminal asks before it sends a mail.
+//! Tests the recording in the guide, `docs/src/chat.svg`: the program on a terminal asks before it sends a mail.
 //!
 //! `REFRESH_RECORDING=1 cargo test -p toolbox --test cli picture` writes it again.
 
@@ -29,7 +29,7 @@ fn the_recording_of_the_guide_is_current() {
         text("I sent Bob the mail. It asks him whether Friday at ten suits him."),
     ]);
     let mut rig = Rig::new();
-    // A terminal without cursor movements: the time of a wait is not shown.
+    // The terminal has no cursor movements, so no progress line is shown.
     rig.set("TERM", "dumb").set("TOOLBOX_MODEL_URL", &endpoint.url).set("TOOLBOX_MODEL", "example-model");
     let mut session = Session::start(&rig, &["--color", "always", "chat", "--no-stream"]);
     for (question, typed) in [
@@ -62,7 +62,7 @@ fn the_recording_of_the_guide_is_current() {
     assert!(kept == drawn, "docs/src/chat.svg is old; REFRESH_RECORDING=1 writes it:\n{drawn}");
 }
 
-/// The text without what differs between runs: the port, the time of expiry and the id of the conversation.
+/// Replaces the parts that differ between runs: the port, the time of expiry and the id of the conversation.
 fn steady(text: &str, url: &str) -> String {
     let mut steady = text.replace(url, "http://127.0.0.1:11434");
     for (before, value) in [("; until ", "2026-01-02T09:00:00Z"), ("--conversation ", "5b2f9c1e")] {
@@ -129,7 +129,7 @@ impl Screen {
         self.column += 1;
     }
 
-    /// Each step appears two seconds after the one before, where motion is wanted.
+    /// Animates the steps, two seconds each, unless the viewer prefers reduced motion.
     #[allow(clippy::cast_precision_loss, reason = "a screen has some hundred cells")]
     fn svg(&self) -> String {
         let lines = &self.lines[..self.lines.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1)];

@@ -1,4 +1,4 @@
-//! `policy explain` and `policy replay`.
+//! Tests `policy explain` and `policy replay`.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ fn each_stage_has_its_rule() {
     check(&["--arguments", KNOWN], &[allowed[0], allowed[1], "arguments allow allowed_tools"], 0);
     let rule = "tools.mail__send_email.arguments[0]";
     check(&["--arguments", STRANGER], &[allowed[0], allowed[1], &format!("arguments deny {rule}")], 3);
-    // A label that only results put on a run is not there when its tools are chosen.
+    // A label that only results add is absent when the tools are chosen.
     let asks = "require_approval labels.untrusted.require_approval_for_effects";
     check(&["--label", "untrusted"], &[allowed[0], &format!("admission {asks}")], 5);
     let stages = [allowed[0], &format!("admission {asks}"), &format!("arguments {asks}")];

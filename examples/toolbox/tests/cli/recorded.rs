@@ -1,4 +1,4 @@
-//! Recorded responses: unusual output of models, and files in a wrong format.
+//! Tests recorded responses: unusual output of models, and files in a wrong format.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Decisions and options of shared runs that are refused before anything is posted.
+//! Tests decisions and options for shared runs that are refused before a message is posted.
 
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ fn what_would_decide_nothing_is_refused() {
         let refused = rig.run(words).code(2);
         assert!(refused.stderr.contains(part), "{words:?}: {refused:?}");
     }
-    // Not a file at the root of the disk.
+    // `//` does not mean a file at the root of the disk.
     rig.set("TOOLBOX_STORE", "sqlite://shared.db");
     let host = rig.run(&["worker", "put", "Hello"]).code(2);
     assert!(host.stderr.contains("sqlite:shared.db"), "{host:?}");

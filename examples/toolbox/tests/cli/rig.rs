@@ -1,4 +1,4 @@
-//! One folder per test, with its own data, home and environment.
+//! [`Rig`]: the folder of one test, with its own data, home and environment.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

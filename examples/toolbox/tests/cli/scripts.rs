@@ -1,4 +1,4 @@
-//! Code mode: a client of MCP is served one tool that runs a script over tools that only read.
+//! Tests code mode: an MCP client calls one tool that runs a script, which calls `read_only` tools.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 
@@ -28,7 +28,7 @@ fn a_client_runs_a_script_over_tools_that_only_read() {
     let script = "let calls = 0; for at in 0..3 { docs__search(#{ query: `word ${at}` }); calls += 1; } calls";
     let counted = run(3, script);
     assert_eq!(counted["structuredContent"], json!({"value": "3", "printed": "", "calls": 3}), "{counted}");
-    // A tool of the catalog that the policy does not name does not exist.
+    // A script cannot call a tool that the policy does not name.
     let script = r#"let told = []; for tool in ["notes__add_note", "nothing__there"] {
         try { call_tool(tool, #{ text: "x" }); told.push("ran"); } catch (failure) { told.push(failure.errorCode); }
     } told"#;

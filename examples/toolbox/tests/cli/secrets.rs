@@ -1,4 +1,4 @@
-//! The password of a store's URL is in no output and in no file.
+//! Tests that the password in a store's URL is in no output and in no file.
 
 use std::path::Path;
 
@@ -113,7 +113,7 @@ fn a_wrong_password_is_refused_without_being_named() {
                 let mut buffer = [0; 1024];
                 stream.read(&mut buffer).map(|length| buffer[..length].to_vec())
             };
-            // No TLS; then the start of a session, which asks for the password in clear text.
+            // The server refuses TLS, and then requests the password in clear text.
             if read().is_ok_and(|first| first.get(4..8) == Some(&[4, 210, 22, 47])) {
                 let _ = stream.write_all(b"N");
                 let _ = stream.read(&mut [0; 1024]);

@@ -1,4 +1,4 @@
-//! Options, the environment, the configuration file, and the principal of a command.
+//! Tests the settings of a command: options, environment, configuration file and principal.
 
 use serde_json::Value;
 
@@ -160,7 +160,7 @@ fn the_usual_variable_filters_the_log() {
     assert_eq!(rig.run(&refused).code(4).stderr.matches("a tool call was refused").count(), 0);
     rig.set("RUST_LOG", "tool_runtime=debug");
     assert!(rig.run(&refused).code(4).stderr.contains("a tool call was refused"));
-    // An option wins, and a file is filtered alike.
+    // The option overrides the variable, and the filter also applies to a file.
     assert!(!rig.run(&[&["--log", "error"], &refused[..]].concat()).code(4).stderr.contains("a tool call was refused"));
     let file = rig.run(&[&["--log", "operators.log"], &refused[..]].concat()).code(4);
     assert!(!file.stderr.contains("a tool call was refused"), "{file:?}");

@@ -1,4 +1,4 @@
-//! Approvals, grants and conversations at the keyboard over a store that workers share.
+//! Tests approvals, grants and conversations at the keyboard with a store that workers share.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -136,7 +136,7 @@ fn a_decision_is_posted_once_and_kept_until_a_worker_comes() {
     assert_eq!(rig.mails(), 0);
 }
 
-/// Calls of several runs are decided by one command: all of them, or none.
+/// One command decides calls of several runs: all of them, or none.
 #[tokio::test]
 async fn calls_of_several_runs_are_decided_together() {
     let endpoint = Endpoint::new(vec![mail(), mail(), text("Then not."), text("Then not.")]);
@@ -386,12 +386,13 @@ async fn grants_are_listed_and_taken_back() {
     let decision = &record["record"]["decision"];
     assert_eq!((&decision["grant"], &decision["decision"]), (&json!(ids[0]), &json!("revoked")), "{record}");
     assert_eq!((&decision["decider"]["principal"], &decision["call_id"]), (&json!("heidi"), &json!("c1")), "{record}");
-    // The call itself still waits. It can be decided here, but this program has no such tool.
+    // The call itself still waits. A decision is possible, but this program does not have the tool.
     let elsewhere = rig.run(&["--json", "approvals", "approve", "c1", "--as", "grace"]).code(3).json();
     assert_eq!((&elsewhere["outcome"], &elsewhere["mismatch"]), (&json!("approval_mismatch"), &json!("definition")));
 }
 
-/// The key of the store is lost and recreated: the records stay whole, and the comparison that is gone is named.
+/// After the key of the store was lost and created again, the records still verify, and the report names the comparison
+/// that is not possible any more.
 #[tokio::test]
 async fn digests_of_a_lost_key_cannot_be_compared() {
     let endpoint = Endpoint::new(vec![]);
@@ -414,7 +415,7 @@ async fn digests_of_a_lost_key_cannot_be_compared() {
 const ASKS: &str = "allowed_tools = ['mail__send_email']\nrequire_approval_for_tools = ['mail__send_email']\n\
     [approvals]\nroles = ['approver']\n";
 
-/// A mail server that is never called: the application only asks for approvals.
+/// A mail server that is never called, because the application only requests approvals.
 struct Unused;
 
 #[async_trait]
@@ -424,7 +425,7 @@ impl Mailer for Unused {
     }
 }
 
-/// An application without conversations: it hands calls to the gate by itself, over the store of the rig.
+/// An application without conversations, which passes calls to the gate itself and uses the store of the rig.
 async fn application(rig: &Rig, run_id: &str) -> (Run, Arc<SqlStore>) {
     rig.write("asks.toml", ASKS);
     let store = Arc::new(SqlStore::sqlite(rig.path("shared.db"), SqlOptions::new()).await.unwrap());
@@ -490,7 +491,7 @@ async fn a_call_of_an_application_is_decided_from_a_shell() {
     assert_eq!(rig.mails(), 1);
     assert_eq!(shell(&["approvals", "list"]).code(0).json(), json!([]));
 
-    // The application reads the result, and decides nothing again.
+    // The application reads the result, and the call is not decided again.
     let ended = run.recover(&"c1".into()).await.unwrap().unwrap();
     assert_eq!((ended.outcome(), ended.to_model().contains("queued")), (Outcome::Ok, true));
     let grace = Decider::new("grace").tenant("example-org").role("approver");
@@ -498,13 +499,13 @@ async fn a_call_of_an_application_is_decided_from_a_shell() {
     assert_eq!(late.code(), "not_pending");
     let (outcomes, refused) = seen(&store, "order-1").await;
     assert_eq!(outcomes, [Outcome::Ok]);
-    // The first grace is of another tenant, the last one is too late.
+    // The first `grace` is of another tenant, and the last one is too late.
     assert_eq!(refused[..3], ["eve", "ada", "grace"], "{refused:?}");
     assert!(refused.len() > 3 && refused.last().unwrap() == "grace", "{refused:?}");
     rig.run(&["audit", "verify"]).code(0);
 }
 
-/// Two shells decide at once, and the application decides too: one of the three has an effect.
+/// Two shells and the application decide at the same time. One of the three decisions has an effect.
 #[tokio::test]
 async fn a_call_of_an_application_is_decided_by_one_of_several() {
     let endpoint = Endpoint::new(vec![]);
@@ -538,7 +539,7 @@ fn killed(app: &Path, file: &Path) {
     killed_before(app, file, "-1 minutes");
 }
 
-/// The same, with a lease that ended then.
+/// The same, with a lease that ended at this time.
 fn killed_before(app: &Path, file: &Path, ended_at: &str) {
     let app = rusqlite::Connection::open(app).unwrap();
     app.execute("VACUUM INTO ?1", [file.to_str().unwrap()]).unwrap();
@@ -548,8 +549,8 @@ fn killed_before(app: &Path, file: &Path, ended_at: &str) {
     assert_eq!(left.execute(ended, [ended_at]).unwrap(), 1);
 }
 
-/// A call of a process that was killed is closed in two ways: at each command on the store of the data folder, and by
-/// `store sweep` on a store of a service, which no other command sweeps.
+/// The call of a killed process is closed by every command on the store of the data folder. In a store of a service,
+/// only `store sweep` closes it.
 #[tokio::test]
 async fn a_call_of_a_killed_process_is_swept_through_both_doors() {
     let endpoint = Endpoint::new(vec![]);
@@ -567,7 +568,7 @@ async fn a_call_of_a_killed_process_is_swept_through_both_doors() {
     let mail = ToolCall::text("c1", "mail__send_email", r#"{"to":["ada@example.com"],"subject":"Hi","body":"Canary"}"#);
     let call = tokio::spawn(run.exec(mail));
     began.notified().await;
-    // The file as the process leaves it if it is killed now, and as it is once the lease has ended.
+    // A copy of the file as a killed process would leave it, and another copy in which the lease has ended.
     let own = Rig::new();
     std::fs::create_dir_all(own.path("data")).unwrap();
     for file in [rig.path("shared.db"), own.path("data/tool-runtime.db")] {
@@ -595,7 +596,7 @@ async fn a_call_of_a_killed_process_is_swept_through_both_doors() {
     assert_eq!((&unknown[0]["call"], &unknown[0]["cause"]), (&json!("c1"), &json!("lost")));
     rig.run(&["audit", "verify"]).code(0);
 
-    // The store of the data folder: any command.
+    // With the store of the data folder, any command closes the call.
     let unknown = own.run(&["--json", "outcomes", "list"]).code(0).json();
     assert_eq!((&unknown[0]["call"], &unknown[0]["cause"]), (&json!("c1"), &json!("lost")));
 }
@@ -638,7 +639,7 @@ async fn a_call_of_a_killed_process_is_repeated_on_request() {
     began.notified().await;
     let kept = rig.path("data/tool-runtime.db");
     killed(&rig.path("app.db"), &kept);
-    // A machine that was off for more than a week: the sweep asks the tool before it closes the call.
+    // After a machine was off for more than a week, the sweep still repeats the call before it closes abandoned calls.
     let late = Rig::new();
     std::fs::create_dir_all(late.path("data")).unwrap();
     killed_before(&rig.path("app.db"), &late.path("data/tool-runtime.db"), "-8 days");
@@ -706,7 +707,7 @@ async fn an_unknown_outcome_is_settled_from_a_shell() {
     let grace = ["--as", "grace", "--role", "approver", "--reason", "the log of the mail server shows it"];
     assert_eq!(settle(&[&["--happened", "7"], &grace[..]].concat()).code(2).error(), "approval_mismatch");
     settle(&["--as", "grace"]).code(2);
-    // A person of another tenant reads that there is no such call, and the run and the log have the attempt.
+    // A person of another tenant reads that there is no such call. The run and the log record the attempt.
     for happened in ["7", "no JSON"] {
         let theirs = ["--log", "error", "--tenant", "other", "outcomes", "settle", "order-1/c1", "--as", "grace"];
         let foreign = shell(&[&theirs[..], &["--happened", happened]].concat()).code(2);
@@ -722,7 +723,7 @@ async fn an_unknown_outcome_is_settled_from_a_shell() {
     assert_eq!(settle(&[&["--did-not-happen"], &grace[..]].concat()).code(2).error(), "not_found");
     assert_eq!(shell(&["outcomes", "list"]).code(0).json(), json!([]));
 
-    // Two runs have a call with this id: the shell asks which, and settles the named one.
+    // Two runs have a call with this id, so the command requires RUN/CALL.
     for (run_id, subject) in [("order-3", "One"), ("order-4", "Two")] {
         let run = runner.run(RunOptions::new().run_id(run_id).principal("ada").tenant("example-org"));
         let arguments = json!({"to": ["ada@example.com"], "subject": subject, "body": "Canary"}).to_string();

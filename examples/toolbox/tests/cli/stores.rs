@@ -1,4 +1,4 @@
-//! Stores in operation: modes of files, migrations, options, a restored backup.
+//! Tests stores in operation: modes of files, migrations, options, and a restored backup.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,7 +34,7 @@ fn mode(path: &Path) -> String {
     format!("{:04o}", fs::metadata(path).unwrap().permissions().mode() & 0o777)
 }
 
-/// Every file and folder below a folder, and its mode.
+/// Returns every file and folder below a folder, with its mode.
 fn modes(folder: &Path) -> BTreeMap<String, String> {
     let (mut found, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
     while let Some(next) = folders.pop() {
@@ -59,12 +59,12 @@ fn every_file_is_its_owners_alone_as_the_guide_says() {
     open_handed(&rig, &["approvals", "deny", "c1", "keep it"]).code(0);
     open_handed(&rig, &["--store", "sqlite:shared.db", "worker", "put", "Go on."]).code(0);
     open_handed(&rig, &["check", "--lock", "tools.lock", "--write"]).code(0);
-    // While it is open, SQLite has files next to it.
+    // While the database is open, SQLite has more files next to it.
     let database = rusqlite::Connection::open(rig.path("shared.db")).unwrap();
     database.query_row("SELECT count(*) FROM tool_runtime_documents", [], |row| row.get::<_, i64>(0)).unwrap();
 
     let mut found = modes(rig.folder());
-    // Left out: the data folder and the database, which the application creates itself.
+    // The data folder and the database are omitted, because the application creates them itself.
     found.retain(|name, _| {
         name != "data"
             && (!name.starts_with("data/")
@@ -127,7 +127,7 @@ fn a_file_that_others_may_read_is_left_as_it_is_and_named() {
     assert_eq!(mode(&rig.path("tools.lock")), "0664");
 }
 
-/// Statements that turn a database of today into one of version 2.
+/// Statements that turn a current database into one of version 2.
 const OLD: &str = "
     ALTER TABLE tool_runtime_documents RENAME TO documents;
     ALTER TABLE tool_runtime_records RENAME TO records;

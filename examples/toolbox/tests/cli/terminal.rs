@@ -1,4 +1,4 @@
-//! The program on a pseudo-terminal: questions, the prompt loop, interrupts.
+//! Tests the program on a pseudo-terminal: questions, the prompt loop and interrupts.
 
 use std::io::{Read as _, Write as _};
 use std::process::Child;
@@ -142,7 +142,7 @@ fn arguments_are_shown_once() {
     }
 }
 
-/// How often the recipients of a mail are among the lines.
+/// Returns the number of lines with the recipients of a mail.
 fn arguments_in(seen: &str) -> usize {
     seen.lines().filter(|line| line.starts_with("   to       [")).count()
 }
@@ -273,7 +273,7 @@ fn waits_for_another(rig: &Rig, words: &[&str]) -> Session {
     session.type_in(&format!("Delete {TASK}\r"));
     session.expect("waits for another decider: any principal of example-org with the role approver, but not ada");
     session.expect("Onboarding of the new colleague");
-    // The policy is another one than that of the application, so the other command needs it, too.
+    // The policy is not the application's own, so the printed command names it.
     session.expect("toolbox approvals approve c1 --as NAME --role approver --policy strict.toml");
     session.expect("waiting for the decision");
     session
@@ -307,7 +307,7 @@ fn a_chat_greets_and_has_commands() {
 
 #[test]
 fn a_chat_stays_until_another_person_has_decided() {
-    // The deciding process has no model, so this one asks it.
+    // The deciding process has no model, so this process sends the model request.
     let endpoint = Endpoint::new(vec![delete(), text("It is gone."), text("Bye.")]);
     let mut rig = Rig::new();
     rig.set("NO_COLOR", "1");

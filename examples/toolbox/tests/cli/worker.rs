@@ -1,4 +1,4 @@
-//! `worker`: conversations of a store, continued by processes that share it.
+//! Tests `worker`: processes that share a store continue its conversations.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStderr};
@@ -124,7 +124,7 @@ fn a_worker_ends_when_the_step_that_has_begun_is_done() {
     let notes: String = notes.lines().map(|note| note.unwrap() + "\n").collect();
     assert!(!notes.contains("ERROR"), "{notes}");
     working.end().code(0);
-    // The answer was kept, and no process holds the run.
+    // The answer is stored, and no process holds the run.
     let kept = rig.run(&["--json", "worker", "show", "run-1"]).code(0).json();
     assert_eq!((&kept["text"], &kept["held"], &kept["state"]), (&json!("Late."), &json!(false), &json!("asked")));
     // The next worker does not request the same turn again.

@@ -1,7 +1,7 @@
 //! The tools, calls and results of [tool-runtime](https://docs.rs/tool-runtime) in the types of
 //! [async-openai](https://docs.rs/async-openai).
 //!
-//! async-openai keeps the requests and the history. The run's gate decides, runs, redacts and records each call.
+//! async-openai keeps the requests and the history. The [`Run`] decides, runs, redacts and records each call.
 //!
 //! | | Chat Completions | Responses |
 //! | --- | --- | --- |
@@ -21,7 +21,7 @@
 //!     Ok(())
 //! }
 //!
-//! /// Takes the calls of a response through the gate and returns the messages that answer them.
+//! /// Runs the calls of a response through the gate, and returns the messages with their results.
 //! async fn answers(run: &Run, response: &CreateChatCompletionResponse) -> Vec<ChatCompletionRequestMessage> {
 //!     let mut answers = Vec::new();
 //!     for decoded in decode_chat(response).calls {
@@ -50,7 +50,7 @@ use tool_runtime::{Run, ToolExecResult, ToolSpec};
 /// Returns the definitions of the tools that the run may use, for Chat Completions.
 ///
 /// # Errors
-/// A tool has a name or a schema that the format, or the types of `async-openai`, cannot hold.
+/// A tool has a name or a schema that the format, or the types of `async-openai`, cannot express.
 pub fn chat_tools(run: &Run) -> Result<Vec<ChatCompletionTools>, EncodeError> {
     tools(Format::OpenAiChat, run)
 }
@@ -58,26 +58,26 @@ pub fn chat_tools(run: &Run) -> Result<Vec<ChatCompletionTools>, EncodeError> {
 /// Returns the definitions of the tools that the run may use, for Responses.
 ///
 /// # Errors
-/// A tool has a name or a schema that the format, or the types of `async-openai`, cannot hold.
+/// A tool has a name or a schema that the format, or the types of `async-openai`, cannot express.
 pub fn response_tools(run: &Run) -> Result<Vec<Tool>, EncodeError> {
     tools(Format::OpenAiResponses, run)
 }
 
-/// Reads a response of Chat Completions with the rules of tool-runtime's decoder: a response that was cut or filtered
-/// runs nothing.
+/// Decodes a response of Chat Completions with tool-runtime's decoder. The gate refuses the calls of a response that
+/// was cut or filtered.
 #[must_use]
 pub fn decode_chat(response: &CreateChatCompletionResponse) -> Decoded {
     decoded(Format::OpenAiChat, response)
 }
 
-/// Reads a response of Responses with the rules of tool-runtime's decoder: a response that was cut or filtered runs
-/// nothing.
+/// Decodes a response of Responses with tool-runtime's decoder. The gate refuses the calls of a response that was cut
+/// or filtered.
 #[must_use]
 pub fn decode_response(response: &Response) -> Decoded {
     decoded(Format::OpenAiResponses, response)
 }
 
-/// Returns the result of a call as the model reads it. A tool's message is text, so a file appears as text or is
+/// Returns the message with the result of a call. Such a message contains only text, so a file appears as text or is
 /// described in a sentence.
 #[must_use]
 pub fn chat_message(result: &ToolExecResult) -> ChatCompletionRequestMessage {
@@ -87,7 +87,7 @@ pub fn chat_message(result: &ToolExecResult) -> ChatCompletionRequestMessage {
     })
 }
 
-/// Returns the result of a call as the model reads it, with its images and files.
+/// Returns the item with the result of a call, including its images and files.
 #[must_use]
 pub fn response_item(result: &ToolExecResult) -> InputItem {
     InputItem::Item(Item::FunctionCallOutput(FunctionCallOutputItemParam {
@@ -101,7 +101,7 @@ pub fn response_item(result: &ToolExecResult) -> InputItem {
     }))
 }
 
-/// Converts the encoder's output. Returns `None` if the types of `async-openai` cannot hold it.
+/// Converts the encoder's output; `None` if the types of `async-openai` cannot express it.
 fn output(result: &ToolExecResult) -> Option<FunctionCallOutput> {
     let call = Part::Call(CallMessage::new(result.call_id().clone(), "tool", "{}"));
     let history = [Message::Assistant(vec![call]), Message::Result(result.into())];
@@ -110,8 +110,8 @@ fn output(result: &ToolExecResult) -> Option<FunctionCallOutput> {
     serde_json::from_value(items.pop()?.get_mut("output")?.take()).ok()
 }
 
-/// Converts encoded definitions. The crate's types mirror the wire format, so the encoder's output deserializes as
-/// them.
+/// Converts encoded definitions. The types of `async-openai` mirror the wire format, so they can be deserialized from
+/// the encoder's output.
 fn tools<T: DeserializeOwned>(format: Format, run: &Run) -> Result<Vec<T>, EncodeError> {
     let mut encoded = format.encode_tools(run.catalog().specs(), &EncodeOptions::default())?;
     let tools = match encoded.body.remove("tools") {
@@ -124,7 +124,7 @@ fn tools<T: DeserializeOwned>(format: Format, run: &Run) -> Result<Vec<T>, Encod
     tools.into_iter().zip(run.catalog().specs()).map(read).collect()
 }
 
-/// Serializes a response to the provider's JSON, without the fields that the crate's types do not know.
+/// Decodes a response. It is first serialized to the provider's JSON, without fields that `async-openai` does not know.
 fn decoded<R: Serialize>(format: Format, response: &R) -> Decoded {
     let mut decoder = format.decoder();
     decoder.push(&serde_json::to_vec(response).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Responses of async-openai: every call goes through the gate, and async-openai sends the results.
+//! Tests that every call in a response of async-openai goes through the gate, and that async-openai sends the results.
 
 #![allow(clippy::unwrap_used, reason = "a test says what it expects")]
 

@@ -1,8 +1,8 @@
 //! The tools, calls and results of [tool-runtime](https://docs.rs/tool-runtime) in the types of
 //! [genai](https://docs.rs/genai).
 //!
-//! genai keeps the requests and the history: [`tools`] gives it the tools of a [`Run`], [`decode`] reads a response,
-//! and [`tool_response`] returns a result. The run's gate decides, runs, redacts and records each call.
+//! genai keeps the requests and the history. [`tools`] converts the tools of a [`Run`], [`decode`] reads a response,
+//! and [`tool_response`] converts a result. The run decides, runs, redacts and records each call.
 //!
 //! ```
 //! use genai::chat::{ChatMessage, ChatRequest, ChatResponse};
@@ -14,9 +14,9 @@
 //!     ChatRequest::from_user("What is 2 + 3?").with_tools(tools(run))
 //! }
 //!
-//! /// Takes a response through the gate; the request then holds what the model gets next.
+//! /// Runs the calls of a response through the gate, and adds them and their results to the request.
 //! async fn take(run: &Run, mut request: ChatRequest, response: &ChatResponse) -> ChatRequest {
-//!     // genai's own history keeps what a provider wants back, such as signatures.
+//!     // genai's own message keeps the data that a provider needs again, such as signatures.
 //!     request = request.append_message(ChatMessage::assistant(response.content.clone()));
 //!     for decoded in decode(response).calls {
 //!         request = request.append_message(tool_response(&run.exec(decoded.call).await));
@@ -45,8 +45,8 @@ pub fn tools(run: &Run) -> Vec<Tool> {
     run.catalog().specs().map(tool).collect()
 }
 
-/// Reads the text, the reasoning and the calls of a response. If it was cut or filtered, none of its calls is complete:
-/// the gate refuses and records each.
+/// Decodes the text, the reasoning and the calls of a response. The gate refuses and records the calls of a response
+/// that was cut or filtered.
 #[must_use]
 pub fn decode(response: &ChatResponse) -> Decoded {
     let part = |part: &ContentPart| match part {
@@ -69,7 +69,7 @@ pub fn decode(response: &ChatResponse) -> Decoded {
     let mut decoded = Decoded::new(&response.content.parts().iter().filter_map(part).collect::<Vec<_>>(), finish);
     decoded.provider_finish = response.stop_reason.as_ref().map(|reason| reason.raw().to_owned());
     decoded.model = Some(response.model_iden.model_name.to_string());
-    // Arguments that are not an object reach the gate unchanged, to be refused there.
+    // Arguments that are not an object reach the gate unchanged. The gate refuses them.
     for (decoded, call) in decoded.calls.iter_mut().zip(response.content.tool_calls()) {
         decoded.call.provider = Some(response.model_iden.adapter_kind.to_string().into());
         if !call.fn_arguments.is_object() {
@@ -79,8 +79,8 @@ pub fn decode(response: &ChatResponse) -> Decoded {
     decoded
 }
 
-/// Returns the result of a call as the model reads it. genai's results are text, so a file appears as text or is
-/// described in a sentence.
+/// Returns the result of a call. genai's results contain only text, so a file appears as text or is described in a
+/// sentence.
 #[must_use]
 pub fn tool_response(result: &ToolExecResult) -> ToolResponse {
     ToolResponse::new(result.call_id().as_str(), result.to_model_text())

@@ -1,4 +1,4 @@
-//! Responses of genai: every call goes through the gate, and genai sends the results.
+//! Tests that every call in a response of genai goes through the gate, and that genai sends the results.
 
 #![allow(clippy::unwrap_used, reason = "a test says what it expects")]
 

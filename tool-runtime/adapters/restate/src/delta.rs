@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A document as pieces of the previous document and new text. The document of a conversation contains its history, so
-/// a journal of whole documents would grow with the square of the number of steps.
+/// A document as a list of pieces: ranges of the previous document, and new text. A conversation's document contains
+/// its history, so a journal of whole documents would grow with the square of the number of steps.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Delta(Vec<Piece>);
@@ -30,7 +30,7 @@ impl Delta {
         let mut pieces: Vec<Piece> = Vec::new();
         for chunk in chunks(after) {
             match pieces.last_mut() {
-                // Extends the current piece where possible, even if the chunk also occurs elsewhere: fewer pieces.
+                // Extends the current piece if possible, so that there are fewer pieces.
                 Some(Piece::Same(_, to)) if before[*to..].starts_with(chunk) => *to += chunk.len(),
                 last => match (last, places.get(chunk)) {
                     (_, Some(&from)) => pieces.push(Piece::Same(from, from + chunk.len())),
@@ -42,8 +42,8 @@ impl Delta {
         Self(pieces)
     }
 
-    /// Applies the difference to `before`. Returns `None` if the text is longer than `most` bytes or the difference
-    /// belongs to another document.
+    /// Applies the difference to `before`. Returns `None` if the result is longer than `most` bytes, or if the
+    /// difference belongs to another document.
     pub(crate) fn after(&self, before: &str, most: usize) -> Option<String> {
         let mut text = String::new();
         for piece in &self.0 {
@@ -60,7 +60,7 @@ impl Delta {
     }
 }
 
-/// Splits JSON behind each `,`, `{` and `[`. A comma within a string ends a chunk, too, which does no harm.
+/// Splits JSON after each `,`, `{` and `[`. A comma within a string ends a chunk, too, which does no harm.
 fn chunks(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive([',', '{', '['])
 }

@@ -1,4 +1,4 @@
-//! [`Engine`]: implements [`Durable`] with a workflow's journal.
+//! [`Engine`]: an implementation of [`Durable`] with the journal of a Restate workflow.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -33,9 +33,9 @@ pub(crate) enum Cut {
     Refused,
     /// The conversation cannot continue; the text is the code of the reason.
     Stopped(String),
-    /// The workflow ends with this error. A cancellation is one.
+    /// The workflow ends with this error, for example after a cancellation.
     Ends(TerminalError),
-    /// Restate makes another attempt.
+    /// The attempt ends with this error, and Restate makes another one.
     Retried(HandlerError),
 }
 
@@ -48,7 +48,7 @@ impl From<StepError> for Cut {
         match Entry::unfinished(unfinished) {
             Ok(Entry::Refused) => Self::Refused,
             Ok(Entry::Stopped(code)) => Self::Stopped(code),
-            // Does not occur: a step without a result keeps no conversation.
+            // Unreachable: the entry of a step without a result is never `Kept`.
             Ok(Entry::Kept(_)) => Self::Stopped(String::new()),
             Err(error) => Self::Retried(error),
         }
@@ -78,36 +78,36 @@ impl From<Cut> for HandlerError {
     }
 }
 
-/// A workflow, as the loop of its conversation sees it. A test has another implementation.
+/// The operations of a workflow that a conversation's loop needs. Tests have another implementation.
 pub(crate) trait Workflow: Durable<Error = Cut> {
-    /// Waits until one of the calls gets a decision or an answer, or expires. `brought` counts the refused answers to
-    /// each question.
+    /// Waits until one of the calls gets a decision or an answer, or expires. `brought` has the number of refused
+    /// answers to each question.
     fn wait(
         &self,
         calls: &[WaitingCall],
         brought: &HashMap<Question, u32>,
     ) -> impl Future<Output = Result<Arrived, TerminalError>> + Send;
 
-    /// Closes the questions that have no answer when the workflow ends, each with the number of its refused answers.
-    /// Decisions that were brought to them are recorded as late, because their handlers reported success.
+    /// Closes the unanswered questions at the end of the workflow; each has the number of its refused answers.
+    /// Decisions that were delivered but not processed are recorded as late, because their handlers reported success.
     fn close(&self, open: &[(Question, u32)]) -> impl Future<Output = Result<(), TerminalError>> + Send;
 }
 
-/// A workflow's journal, as one attempt at the workflow uses it.
+/// The journal of a workflow, during one attempt.
 pub(crate) struct Engine<'e> {
     journal: &'e Journal<'e>,
     run_id: String,
-    /// The options with the attempt's lease of the run: an earlier attempt that is still running can no longer write.
+    /// The options with this attempt's lease of the run. With it, an earlier attempt that still runs cannot write.
     leased: RunOptions,
-    /// The last document.
+    /// The last document of the conversation.
     before: Mutex<Arc<str>>,
 }
 
 /// The end of a wait: a decision or an answer for a waiting call, or the expiry of calls.
 pub(crate) struct Arrived {
-    /// The questions whose promises are resolved. If a call asks one again, it needs another promise.
+    /// The questions whose promises are resolved. If a call waits with one of them again, it needs another promise.
     pub(crate) resolved: Vec<Question>,
-    /// The name of the unit that applies it.
+    /// The name of the journaled step that applies `input`.
     pub(crate) name: String,
     pub(crate) input: Input,
 }
@@ -119,27 +119,27 @@ type Expiring = Vec<(Question, u32)>;
 #[derive(Serialize, Deserialize)]
 struct Asked {
     questions: Vec<(Question, u32)>,
-    /// The calls that expire first, and the time until then.
+    /// The time until the first calls expire, and these calls.
     late: Option<(Duration, Expiring)>,
 }
 
 type Arriving<'a> = Pin<Box<dyn DurableFuture<Output = Result<Option<Json<Delivered>>, TerminalError>> + Send + 'a>>;
 
 impl<'e> Engine<'e> {
-    /// Begins an attempt: waits for calls that the previous process may still execute, then takes the run.
+    /// Begins an attempt: waits for calls that the previous process may still execute, then leases the run.
     pub(crate) async fn begin(journal: &'e Journal<'e>, run_id: &str) -> Result<Self, HandlerError> {
         let leased =
             journal.runner.engine_lease(run_id, journal.options.clone()).await.map_err(|error| match error {
                 StoreError::Fenced => "another process still executes a call of the run (still_running)".into(),
                 error => store(error),
             })?;
-        // Decisions that come too late are recorded with the run, also after the workflow's end.
+        // Handlers need the id of the run to record late decisions, also after the workflow's end.
         let context: &WorkflowContext<'_> = journal.context;
         context.set(RUN, run_id.to_owned());
         Ok(Self { journal, run_id: run_id.to_owned(), leased, before: Mutex::new("".into()) })
     }
 
-    /// The options of the run in this attempt.
+    /// Returns the options of the run in this attempt.
     pub(crate) fn options(&self) -> RunOptions {
         self.leased.clone()
     }
@@ -148,7 +148,7 @@ impl<'e> Engine<'e> {
         Arc::clone(&self.before.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the journaled result of `work`, or does the work and journals its result.
+    /// Returns the journaled result of `work`, or runs `work` and journals its result.
     async fn journaled<T: Serialize + for<'de> Deserialize<'de> + 'static>(
         &self,
         name: &str,
@@ -177,7 +177,7 @@ impl<'e> Engine<'e> {
 }
 
 impl Arrived {
-    /// An answer to a question, after these other questions were closed.
+    /// Creates it for an answer to a question. `closed` are the questions that were closed before.
     pub(crate) fn brought(closed: Vec<Question>, question: Question, refused: u32, brought: Brought) -> Self {
         let name = format!("decision {}", promise(&question, refused));
         let input = brought.to(&question);
@@ -185,9 +185,9 @@ impl Arrived {
     }
 }
 
-/// Ends calls without a decision or a client's answer in time. An answer that was brought before its question is closed
-/// goes first: the gate decides by the time whether it still has an effect, and records it. The calls that were closed
-/// before it was found expire in the next round.
+/// Closes the questions of calls that have expired. If one of them already has an answer, that answer is applied first:
+/// the gate decides by its time whether it still has an effect, and records it. Questions that were closed before it
+/// expire in the next round.
 pub(crate) async fn too_late(context: &impl Promises, late: Expiring) -> Result<Arrived, TerminalError> {
     let (mut closed, mut input) = (Vec::new(), Input::new());
     for (question, refused) in late {
@@ -216,8 +216,7 @@ impl Workflow for Engine<'_> {
         }
         let arrived = arriving.next().await;
         drop(arriving);
-        // No question is open while the input is applied, or once the workflow was cancelled: a second answer gets a
-        // 404.
+        // While the input is applied, and after a cancellation, no question is open, so a second answer gets a 404.
         context.set(WAITING, Json(Waiting::new()));
         let (at, brought) = arrived?.ok_or_else(|| terminal(500, "not_pending"))?;
         if let (Some(Json(Delivered { brought: Some(brought), .. })), Some((question, refused))) =

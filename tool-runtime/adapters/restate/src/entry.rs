@@ -12,7 +12,7 @@ use crate::delta::Delta;
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Entry {
-    /// The conversation, as the difference from the previous document.
+    /// The new document of the conversation, as the difference from the previous one.
     Kept(Delta),
     /// The decision or answer was refused; the conversation is unchanged.
     Refused,
@@ -31,28 +31,28 @@ impl Entry {
             StepError::Refused(_) => Ok(Self::Refused),
             StepError::Model(error) if may_pass(&error) => Err(error.into()),
             StepError::Model(error) => Ok(Self::Stopped(error.code().to_owned())),
-            // The text is the code of a [`TurnOutcome`](tool_runtime::agent::TurnOutcome).
+            // The text is the code of a `TurnOutcome`.
             StepError::Other(ended) => Ok(Self::Stopped(ended.to_string())),
             unfinished => Ok(Self::Stopped(unfinished.code().to_owned())),
         }
     }
 }
 
-/// Whether the same request may succeed later.
+/// Whether the same model request may succeed later.
 fn may_pass(error: &ModelError) -> bool {
     matches!(error.code(), "model_unreachable" | "model_timeout") || matches!(error.status(), Some(408 | 429 | 500..))
 }
 
-/// Converts a store's error: terminal for damage and mistakes of the program, otherwise retried.
+/// Converts a store's error. Damage and mistakes of the program are terminal; Restate retries all other errors.
 pub(crate) fn store(error: StoreError) -> HandlerError {
-    // Only the code: the causes can quote stored values.
+    // The text has only the code, because the causes can quote stored values.
     match error {
         error if is_terminal(&error) => terminal(500, error.code()).into(),
         error => HandlerError::from(error.code()),
     }
 }
 
-/// Whether a store's error is damage or a mistake of the program, so that another attempt fails, too.
+/// Whether a store's error is damage or a mistake of the program, so that another attempt would fail, too.
 pub(crate) const fn is_terminal(error: &StoreError) -> bool {
     matches!(error, StoreError::Corrupt(_) | StoreError::NotLocked | StoreError::Duplicate | StoreError::RunPurged)
 }

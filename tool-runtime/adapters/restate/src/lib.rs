@@ -15,7 +15,7 @@
 //!
 //! struct Chat {
 //!     agent: Agent,
-//!     // Over a store that all processes share.
+//!     // Its store is shared by all processes.
 //!     runner: ToolRunner,
 //! }
 //!
@@ -30,23 +30,22 @@
 //!
 //!     #[handler]
 //!     async fn approve(&self, ctx: SharedWorkflowContext<'_>, Json(question): Json<Question>) -> HandlerResult<()> {
-//!         // Whom the application authenticated.
+//!         // The person whom the application authenticated.
 //!         let decider = Decider::new("grace").tenant("acme");
 //!         decide(&ctx, &self.runner, &question, ApprovalDecision::Approve, &decider).await
 //!     }
 //! }
 //! ```
 //!
-//! Restate repeats a step that was interrupted, although its effect may have happened before its result was journaled.
-//! The ledger makes the repetition safe, so the runner's store has to be a database that all processes share; without
-//! one, an effect can happen twice. An attempt at a workflow first waits for a call with effects that the previous
-//! process may still execute, for at most the runner's [`lease`](tool_runtime::runner::RunnerBuilder::lease). Then it
-//! takes the run: an earlier process that is still running can no longer write anything, not even the record of a call
-//! that only reads.
+//! Restate repeats an interrupted step, although its effect may have happened before its result was journaled. The
+//! ledger in the runner's store prevents a second effect, so the store has to be a database that all processes share.
+//! An attempt at a workflow first waits for a call with effects that the previous process may still execute, for at
+//! most the runner's [`lease`](tool_runtime::runner::RunnerBuilder::lease). Then it leases the run. After that, an
+//! earlier process that still runs can write nothing more, not even the record of a `read_only` call.
 //!
-//! Restate retries a step after a transient failure (the store or the model cannot be reached, another process still
-//! executes a call). Any other failure is a [`TerminalError`](restate_sdk::errors::TerminalError): 413 for a
-//! conversation that is too large, 403 for one of another principal, tenant or caller, and 500 otherwise.
+//! Restate retries a step after a transient failure: the store or the model cannot be reached, or another process still
+//! executes a call. Any other failure is a [`TerminalError`](restate_sdk::errors::TerminalError): 413 for a
+//! conversation that is too large, 403 for a conversation of another principal, tenant or caller, and 500 otherwise.
 
 mod delta;
 mod engine;
@@ -70,8 +69,8 @@ pub use promises::{answer, decide, questions};
 
 /// A conversation in a workflow. The results of its steps are in the workflow's journal.
 ///
-/// Each result is stored as the difference from the previous document. A document of more than 16 MiB ends the
-/// workflow, because Restate's servers refuse messages of 32 MiB by default.
+/// Each result is stored as the difference from the previous document of the conversation. A document of more than 16
+/// MiB ends the workflow, because Restate's servers refuse messages of 32 MiB by default.
 #[must_use]
 pub struct Journal<'ctx> {
     context: &'ctx WorkflowContext<'ctx>,
@@ -87,13 +86,13 @@ pub struct Journal<'ctx> {
 pub struct Finished {
     /// The code of [`TurnOutcome`]: `answered`, or the reason why there is no answer.
     pub code: String,
-    /// The answer, or the last, possibly incomplete, text of the model.
+    /// The answer. Without one, the model's last text, which may be incomplete.
     pub text: String,
-    /// The conversation, for another message in another workflow.
+    /// The conversation. Another workflow can continue it with [`Journal::resume`].
     pub conversation: SavedConversation,
 }
 
-// Written by hand, so that the conversation and the answer stay out of logs.
+// Not derived, so that the conversation and the answer stay out of logs.
 impl fmt::Debug for Finished {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Finished").field("code", &self.code).finish_non_exhaustive()
@@ -101,8 +100,8 @@ impl fmt::Debug for Finished {
 }
 
 impl<'ctx> Journal<'ctx> {
-    /// Creates the journal of a workflow. The [`run_id`](RunOptions::run_id) of the options belongs to the workflow,
-    /// because idempotency keys depend on it; without one it is the workflow's key.
+    /// Creates the journal of a workflow. A [`run_id`](RunOptions::run_id) in the options must be the same in every
+    /// attempt, because idempotency keys depend on it. By default it is the workflow's key.
     pub const fn new(
         context: &'ctx WorkflowContext<'ctx>,
         agent: Agent,
@@ -112,7 +111,7 @@ impl<'ctx> Journal<'ctx> {
         Self { context, agent, runner, options, retries: None }
     }
 
-    /// Sets the interval and the number of retries of a step. By default the server's policy applies.
+    /// Sets the intervals and the number of retries of a step. By default the server's policy applies.
     pub fn retries(mut self, policy: RunRetryPolicy) -> Self {
         self.retries = Some(policy);
         self
@@ -121,7 +120,7 @@ impl<'ctx> Journal<'ctx> {
     /// Begins a conversation with a message of the user, and continues until it ends.
     ///
     /// # Errors
-    /// The workflow has to be retried, or cannot be continued.
+    /// A retryable error, after which Restate makes another attempt, or a terminal error.
     pub async fn converse(&self, input: Input) -> Result<Finished, HandlerError> {
         let run_id = self.options.id().unwrap_or_else(|| self.context.key());
         let engine = Engine::begin(self, run_id).await?;
@@ -132,7 +131,7 @@ impl<'ctx> Journal<'ctx> {
     /// Continues a conversation that another workflow finished, with a message of the user.
     ///
     /// # Errors
-    /// As for [`converse`](Self::converse).
+    /// The same as those of [`converse`](Self::converse).
     pub async fn resume(&self, saved: SavedConversation, input: Input) -> Result<Finished, HandlerError> {
         let engine = Engine::begin(self, saved.run().run_id()).await?;
         let conversation = engine.restore(saved).await.map_err(HandlerError::from)?;
@@ -140,8 +139,8 @@ impl<'ctx> Journal<'ctx> {
     }
 }
 
-/// Continues a conversation with an input until it ends. However the workflow ends, no question stays open: a decision
-/// that was brought and has no effect is recorded.
+/// Continues a conversation with an input until it ends. When the workflow ends or fails, all open questions are
+/// closed, and decisions that were delivered but have no effect are recorded.
 async fn proceed(
     engine: &impl Workflow,
     mut conversation: Conversation,
@@ -154,19 +153,19 @@ async fn proceed(
             ended
         }
         Err(Cut::Ends(error)) => {
-            // The workflow failed or was cancelled. That error is the one to report, whatever else fails.
+            // The workflow failed or was cancelled. A failure of `close` must not replace that error.
             drop(engine.close(&open).await);
             return Err(error.into());
         }
-        // The next attempt waits for the same promises.
+        // The questions stay open, because the next attempt waits for the same promises.
         Err(cut) => return Err(cut.into()),
     };
     let conversation = conversation.save().await.map_err(Cut::from)?;
     Ok(Finished { code, text, conversation })
 }
 
-/// Takes the steps of a conversation until it ends, and returns the code of the end and the text. `open` receives the
-/// questions of the last wait that have no answer, each with the number of its refused answers.
+/// Runs the steps of a conversation until it ends, and returns the code of the end and the text. `open` receives the
+/// unanswered questions of the last wait, each with the number of its refused answers.
 async fn turns(
     engine: &impl Workflow,
     conversation: &mut Conversation,
@@ -174,8 +173,8 @@ async fn turns(
     open: &mut Vec<(Question, u32)>,
 ) -> Result<(String, String), Cut> {
     let (mut name, mut input) = ("message".to_owned(), Some(input));
-    // Counts the answers to each question. After a refused answer the call asks the same question again, but a promise
-    // can be resolved only once, so each round has its own promise.
+    // The number of answers to each question. After a refused answer, the call waits with the same question again. A
+    // promise can be resolved only once, so each round has its own promise.
     let mut brought: HashMap<Question, u32> = HashMap::new();
     loop {
         let stepped = match input.take() {
@@ -204,7 +203,7 @@ async fn turns(
             }
             // The model answered or calls ran: the next step is due.
             Ok(_) => {}
-            // A stop is journaled, so a replay ends with the same code.
+            // The stop is in the journal, so a replay ends with the same code.
             Err(Cut::Stopped(code)) => return Ok((code, String::new())),
             Err(cut) => return Err(cut),
         }

@@ -1,4 +1,4 @@
-//! Decisions and answers for the calls of a workflow, as durable promises.
+//! Delivers decisions and answers to the calls of a workflow through durable promises.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -25,11 +25,11 @@ pub(crate) const WAITING: &str = "waiting";
 /// The key of the workflow's state that holds the id of its run.
 pub(crate) const RUN: &str = "run";
 
-/// The open questions, each with the number of its refused answers. After a refusal the call asks the same question
-/// again, but a promise can be resolved only once, so the number is part of the promise's name.
+/// The open questions, each with the number of its refused answers. After a refused answer, the call waits with the
+/// same question again. A promise can be resolved only once, so the number is part of the promise's name.
 pub(crate) type Waiting = BTreeMap<Question, u32>;
 
-/// The name of the promise of a question.
+/// Returns the name of a question's promise.
 pub(crate) fn promise(question: &Question, refused: u32) -> String {
     match refused {
         0 => question.to_string(),
@@ -37,8 +37,8 @@ pub(crate) fn promise(question: &Question, refused: u32) -> String {
     }
 }
 
-/// The value of a promise: the answer to its question, and the invocation that brought it. Of two invocations at the
-/// same time, one resolves the promise, and the other one finds out that it did not.
+/// The value of a promise: the answer to its question, and the invocation that delivered it. If two invocations resolve
+/// the promise at the same time, the second reads the first one's id in the value.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Delivered {
@@ -53,7 +53,7 @@ impl Delivered {
         Self { invocation: invocation.to_owned(), brought: Some(brought) }
     }
 
-    /// The reason why another answer has no effect.
+    /// Returns the reason why another answer has no effect.
     const fn refusal(&self) -> Refused {
         if self.brought.is_some() { Refused::Decided } else { Refused::NotPending }
     }
@@ -77,20 +77,21 @@ impl Brought {
 }
 
 /// Delivers a person's decision to a waiting call of the workflow, from a shared handler. Pass the decider that the
-/// application authenticated, not a name from the request. The decider's rights and the decision are checked here
-/// ([`RunQueue::check`]), and by the workflow once more. If the workflow refuses the decision, the call keeps waiting for
+/// application authenticated, not a name from the request. This function checks the decision and the decider's rights
+/// ([`RunQueue::check`]), and the workflow checks them again. If the workflow refuses the decision, the call waits for
 /// another one.
 ///
-/// A refused decision is recorded in the store of the runner, also if it comes too late, comes twice, or answers a
-/// question that was replaced ([`ToolRunner::record_late`]). At the moment when the call expires, either the decision or the timer counts:
-/// a decision that was taken reaches the gate, which records it and decides by the time whether it still has an effect.
+/// A refused decision is recorded in the runner's store, also if it is late, a duplicate, or an answer to an earlier
+/// question of the call ([`ToolRunner::record_late`]). If the decision and the call's timer come at the same time, one
+/// of them takes the promise. A decision that took it reaches the gate, which records it and decides by its time
+/// whether it still has an effect.
 ///
-/// A call that needs several approvals gets one at a time: a second approval that is brought before the workflow has
-/// processed the first is refused with 409, and can be brought again.
+/// A call that needs several approvals takes one at a time. An approval that comes before the workflow has processed
+/// the previous one is refused with 409, and can be delivered again.
 ///
 /// # Errors
-/// 404 if no call asks this question now, or the decider belongs to another tenant; 403 if the decider may not decide;
-/// 400 if the decision does not fit the call; 409 if the question has an answer that the workflow has not processed yet.
+/// 404 if no call waits with this question, or the decider belongs to another tenant; 403 if the decider may not
+/// decide; 400 if the decision does not fit the call; 409 if the question has an answer that is not processed yet.
 pub async fn decide(
     context: &SharedWorkflowContext<'_>,
     runner: &ToolRunner,
@@ -101,8 +102,8 @@ pub async fn decide(
     deliver(context, runner, question, decision, decider).await
 }
 
-/// Returns the questions that calls of the workflow ask now. `Store::pending_calls` has the details of each call to
-/// show to a person.
+/// Returns the open questions of the workflow's calls. `Store::pending_calls` returns the details of the calls, to show
+/// them to a person.
 ///
 /// # Errors
 /// The workflow's state cannot be read.
@@ -113,7 +114,7 @@ pub async fn questions(context: &SharedWorkflowContext<'_>) -> Result<Vec<Questi
 /// Delivers a client's answer to a call of the workflow, from a shared handler.
 ///
 /// # Errors
-/// 404 if no call waits for this answer now, 409 if its question has an answer that the workflow has not processed yet.
+/// 404 if no call waits for this answer; 409 if its question has an answer that the workflow has not processed yet.
 pub async fn answer(context: &SharedWorkflowContext<'_>, answer: ClientAnswer) -> Result<(), HandlerError> {
     let question = questions(context).await?.into_iter().find(|question| question.call_id() == answer.id());
     let question = question.ok_or_else(|| Refused::NotPending.error())?;
@@ -123,13 +124,13 @@ pub async fn answer(context: &SharedWorkflowContext<'_>, answer: ClientAnswer) -
     }
 }
 
-/// The promises of a workflow, as one of its handlers sees them. A test has another implementation.
+/// Access to the promises of a workflow from one of its handlers. Tests have another implementation.
 pub(crate) trait Promises {
-    /// The id of the handler's invocation.
+    /// Returns the id of the handler's invocation.
     fn invocation(&self) -> &str;
-    /// The value of a promise. `None` if it is not resolved.
+    /// Returns the value of a promise; `None` if it is not resolved.
     fn peek(&self, promise: &str) -> impl Future<Output = Result<Option<Delivered>, TerminalError>> + Send;
-    /// Resolves a promise, unless it is resolved.
+    /// Resolves a promise, unless it is already resolved.
     fn resolve(&self, promise: &str, delivered: Delivered);
 }
 
@@ -163,8 +164,8 @@ impl Promises for SharedWorkflowContext<'_> {
     }
 }
 
-/// Closes a question that the workflow no longer waits for, because its time is over or the workflow ends. Returns the
-/// answer that was brought before; later ones are refused. The promise alone decides which of both came first.
+/// Closes a question because its call has expired or the workflow ends. Returns the answer if one was delivered before;
+/// later answers are refused. The promise keeps its first value, so it decides which came first.
 pub(crate) async fn close(
     context: &impl Promises,
     question: &Question,
@@ -175,8 +176,7 @@ pub(crate) async fn close(
     Ok(context.peek(&name).await?.and_then(|kept| kept.brought))
 }
 
-/// Closes questions at the end of a workflow. Returns the decisions that were brought to them before: they have no
-/// effect.
+/// Closes questions at the end of a workflow. Returns the decisions that were delivered before, which have no effect.
 pub(crate) async fn without_effect(
     context: &impl Promises,
     open: &[(Question, u32)],
@@ -190,13 +190,13 @@ pub(crate) async fn without_effect(
     Ok(decisions)
 }
 
-/// A workflow, as its shared handlers see it.
+/// Access to a workflow from its shared handlers.
 trait Shared: Promises {
-    /// The id of the workflow's run. `None` before its first step.
+    /// Returns the id of the workflow's run; `None` before its first step.
     fn run_id(&self) -> impl Future<Output = Result<Option<String>, TerminalError>> + Send;
-    /// The open questions.
+    /// Returns the open questions.
     fn waiting(&self) -> impl Future<Output = Result<Waiting, TerminalError>> + Send;
-    /// Does work whose result is journaled.
+    /// Runs work and journals its result.
     fn once<T: Serialize + DeserializeOwned + Send + 'static>(
         &self,
         name: &str,
@@ -242,7 +242,7 @@ impl Refused {
     }
 }
 
-/// Checks a decision and brings it. A refused one is recorded.
+/// Checks a decision and delivers it. A refused decision is recorded.
 async fn deliver(
     context: &impl Shared,
     runner: &ToolRunner,
@@ -262,7 +262,7 @@ async fn deliver(
     Err(refused.error().into())
 }
 
-/// Returns the status and the text for a decision that was refused. A failure of the store is tried again.
+/// Returns the status and the text for a refused decision; `None` for a valid one. `Err` is a failure of the store.
 fn refusal(checked: Result<(), ResumeError>) -> HandlerResult<Option<(u16, String)>> {
     let error = match checked {
         Ok(()) => return Ok(None),
@@ -277,7 +277,7 @@ fn refusal(checked: Result<(), ResumeError>) -> HandlerResult<Option<(u16, Strin
     Ok(Some((status, format!("{error} ({})", error.code()))))
 }
 
-/// Resolves the promise of a question. `Err` if the question has no promise now, or if the promise has another value.
+/// Resolves the promise of a question. `Err` if the question is not open, or if the promise has another value.
 async fn bring(
     context: &impl Shared,
     question: &Question,
@@ -291,7 +291,7 @@ async fn bring(
         return Ok(Err(kept.refusal()));
     }
     context.resolve(&name, Delivered { invocation: context.invocation().to_owned(), brought: Some(brought) });
-    // Another invocation may have resolved it since; Restate keeps the first value and reports nothing.
+    // Another invocation may have resolved the promise since. Restate keeps the first value and reports no error.
     Ok(match context.peek(&name).await? {
         Some(kept) if kept.invocation == context.invocation() => Ok(()),
         kept => Err(kept.map_or(Refused::Decided, |kept| kept.refusal())),

@@ -1,5 +1,5 @@
-//! The end of a workflow without a server: completed, failed, cancelled, and retried. No question stays open, and a
-//! decision that has no effect is recorded.
+//! Tests the end of a workflow without a server: completed, failed, cancelled and retried. No question stays open, and
+//! a decision without effect is recorded.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says what it expects")]
 
@@ -27,15 +27,15 @@ use super::*;
 enum End {
     /// Both calls get their decisions, one after the other.
     Completed,
-    /// The first call gets its decision, and the next unit fails for good.
+    /// The first call gets its decision, and the next step fails with a terminal error.
     Failed,
-    /// The first call gets its decision, and the next unit fails for a while.
+    /// The first call gets its decision, and the next step fails with a retryable error.
     Retried,
     /// The workflow is cancelled while it waits.
     Cancelled,
 }
 
-/// A workflow of one process. It has the promises of a server, and no journal.
+/// A workflow in this process, with promises but without a journal.
 struct Local {
     agent: Agent,
     runner: ToolRunner,
@@ -47,7 +47,7 @@ struct Local {
 }
 
 impl Local {
-    /// A workflow whose model calls a tool twice in one turn; both calls wait for a person.
+    /// Creates a workflow whose model calls a tool twice in one turn. Both calls wait for a person.
     fn new(end: End) -> (Self, MemoryStore) {
         Self::with_rules(end, "")
     }
@@ -120,7 +120,7 @@ impl Workflow for Local {
         if wait == 0 {
             *self.asked.lock().unwrap() = calls.iter().map(|call| call.question.clone()).collect();
             if self.end != End::Completed {
-                // A decision on the second call is brought, and the workflow does not see it.
+                // A decision on the second call is delivered, but the workflow does not process it.
                 let open = server(&[&calls[1].question]);
                 brings(&open, &self.runner, &calls[1].question, "grace").await.expect("it is brought");
                 let name = promise(&calls[1].question, 0);

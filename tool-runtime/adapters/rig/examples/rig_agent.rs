@@ -1,4 +1,4 @@
-//! An agent of rig with a catalog of this crate's tools.
+//! An agent of rig with a tool of tool-runtime.
 
 #![allow(clippy::print_stdout, reason = "it prints the answer")]
 
@@ -19,7 +19,7 @@ fn add(
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // A model of any provider takes the place of this script.
+    // Use a provider's model in place of this script.
     let call = MockTurn::tool_call("c1", "math__add", serde_json::json!({ "a": 2, "b": 3 }));
     let model = MockCompletionModel::from_turns([call, MockTurn::text("It is 5.")]);
 

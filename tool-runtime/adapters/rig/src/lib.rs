@@ -1,6 +1,6 @@
 //! The tools of [tool-runtime](https://docs.rs/tool-runtime) as tools of [rig](https://docs.rs/rig-core).
 //!
-//! rig keeps the conversation, and [`tools`] gives it the tools of a [`Run`]. The run's gate decides, runs, redacts and
+//! rig keeps the conversation, and [`tools`] converts the tools of a [`Run`]. The run decides, runs, redacts and
 //! records each call.
 //!
 //! ```
@@ -28,8 +28,8 @@
 //! ```
 //!
 //! rig parses a model's arguments before this package gets them. Its parser drops some mistakes, such as a repeated key
-//! or the last digits of a long number, so the gate cannot refuse these. A call that waits for a person or a client is
-//! reported to the model as refused; [`Run::resume`] finishes it later, outside rig's conversation.
+//! or the last digits of a long number, so the gate cannot refuse these. If a call waits for a person or a client, the
+//! model gets a refusal; [`Run::resume`] finishes the call later, outside rig's conversation.
 
 use rig_core::message::ToolName;
 use rig_core::tool::{DynamicTool, ToolErrorKind, ToolExecutionError, ToolOutput};
@@ -38,14 +38,13 @@ use serde_json::Value;
 use tool_runtime::call::CallId;
 use tool_runtime::{Outcome, Run, ToolCall, ToolExecResult, ToolSpec};
 
-/// Returns the tools that the run may use. Every call of one passes the run's gate.
+/// Returns the tools that the run may use. Every call goes through the run's gate.
 #[must_use]
 pub fn tools(run: &Run) -> Vec<DynamicTool> {
     run.catalog().specs().filter_map(|spec| tool(run, spec)).collect()
 }
 
-/// Returns `None` for a definition that rig cannot hold, which does not occur: names are not empty and schemas are
-/// JSON.
+/// Converts a tool. `None` does not occur: it stands for an empty name or a schema that is not JSON.
 fn tool(run: &Run, spec: &ToolSpec) -> Option<DynamicTool> {
     let rig_name = ToolName::new(spec.name.as_str()).ok()?;
     let schema = serde_json::from_str(spec.input_schema.as_str()).ok()?;
@@ -58,9 +57,9 @@ fn tool(run: &Run, spec: &ToolSpec) -> Option<DynamicTool> {
     }))
 }
 
-/// Returns the result that rig passes to the model. A file appears as text or is described in a sentence, because some
-/// of rig's providers refuse an image in a result, others omit it, and rig's telemetry writes it into spans. A failure
-/// has the outcome's code, for rig's own policies.
+/// Returns the result for rig. A file appears as text or is described in a sentence, because some of rig's providers
+/// refuse an image in a result, others omit it, and rig's telemetry writes it into spans. An error has the outcome's
+/// code, for rig's own policies.
 fn answer(result: &ToolExecResult) -> Result<ToolOutput, ToolExecutionError> {
     if result.is_ok() {
         return Ok(ToolOutput::text(result.to_model_text()));

@@ -1,4 +1,5 @@
-//! An agent of rig with our tools: definitions are offered unchanged, and every call goes through the gate.
+//! Tests an agent of rig with tools of tool-runtime. Definitions are offered unchanged, and every call goes through the
+//! gate.
 
 #![allow(clippy::unwrap_used, reason = "a test says what it expects")]
 

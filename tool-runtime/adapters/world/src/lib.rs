@@ -1,4 +1,4 @@
-//! The tools, the run and the store that the adapters' tests share.
+//! The tools, runs and stores that the tests of the adapters share.
 
 #![allow(clippy::expect_used, clippy::missing_panics_doc, reason = "a test says what it expects")]
 
@@ -26,7 +26,7 @@ fn delete(
     Ok(note)
 }
 
-/// A run with `math__add` and with `notes__delete`, which needs an approval, and the store of its records.
+/// Returns a run with `math__add` and with `notes__delete`, which needs an approval, and the store with its records.
 #[must_use]
 pub fn run() -> (Run, MemoryStore) {
     let store = MemoryStore::new();
@@ -41,7 +41,7 @@ pub fn run() -> (Run, MemoryStore) {
     (runner.build().expect("a runner").run(RunOptions::new().principal("ada")), store)
 }
 
-/// The outcomes of the calls that have ended, in order.
+/// Returns the outcomes of the calls that have ended, in order.
 pub async fn outcomes(store: &MemoryStore) -> Vec<&'static str> {
     let records = store.calls(&RecordFilter::default()).await.expect("records");
     records.iter().map(|record| record.outcome.code()).collect()
@@ -49,7 +49,7 @@ pub async fn outcomes(store: &MemoryStore) -> Vec<&'static str> {
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
-/// The result of `pages__show` for a client that takes text only: a sentence describes each omitted file.
+/// The result of `pages__show` as text. A sentence describes the omitted image.
 pub const PAGE_AS_TEXT: &str = "1\n\n[The tool also returned a file (image/png, 16 bytes) that cannot be passed on to \
     this model.]\n\nlog.txt:\n\nline 1";
 
@@ -60,7 +60,7 @@ fn show() -> Result<WithMedia<u8>, ToolError> {
     Ok(WithMedia::new(1).media(Media::bytes("image/png", PNG)?).media(log))
 }
 
-/// A run with `pages__show`, whose results have an image and a text file.
+/// Returns a run with `pages__show`, whose results have an image and a text file.
 #[must_use]
 pub fn pages() -> Run {
     let catalog = ToolCatalog::builder().tool::<show>().build().expect("a catalog");

@@ -1,4 +1,4 @@
-//! [`Decision`]: the decision of a person or a client, its decider, and the exit of the decided call.
+//! [`Decision`] and [`By`]: a person's decision or a client's answer, and who made it.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub(crate) struct By {
 /// A person's decision, or a client's answer.
 pub(super) enum Decision {
     Approval(ApprovalDecision),
-    /// The answer of the person or client that the call waits for.
+    /// The result of the call, from a person or the client.
     Answer(String),
 }
 
@@ -33,7 +33,7 @@ impl Decision {
     }
 }
 
-/// The exit for a call that a decision ended. A denial that took effect is [`Exit::Done`].
+/// Returns the exit for a decided call. A denial that took effect is [`Exit::Done`].
 pub(super) const fn exit_of(denies: bool, outcome: Outcome) -> Exit {
     if denies && matches!(outcome, Outcome::ApprovalDenied) { Exit::Done } else { Exit::of(outcome) }
 }

@@ -1,4 +1,4 @@
-//! Decisions on calls of the data folder, which this process carries out.
+//! Carries out decisions on calls of the data folder in this process.
 
 use tool_runtime::Outcome;
 use tool_runtime::call::{ClientAnswer, Decider, Question};
@@ -18,7 +18,7 @@ use crate::session::Cli;
 use crate::terminal;
 use crate::text::option;
 
-/// Decides a call of a document, and lets its conversation continue.
+/// Decides a call of a saved document, and continues its conversation.
 pub(super) async fn decide(
     cli: &Cli<'_>,
     (kept, document): (OpenDocument, Document),
@@ -72,12 +72,12 @@ async fn finish_call(
     };
     let result = match result {
         Ok(result) => result,
-        // A process that may have died began to carry out a decision.
+        // Another process began to carry out a decision, and may have died.
         Err(ResumeError::NotWaiting(_)) => match run.recover(call).await? {
             Some(result) => result,
             None => {
                 kept.release();
-                // It still waits: the decider is of another tenant, or answered another question.
+                // If the call still waits, the decider is of another tenant, or answered another question.
                 let waits = run.pending(call).await?.is_some();
                 return Err(if waits {
                     Failure::from(&ResumeError::NotWaiting(call.clone()))
@@ -91,7 +91,7 @@ async fn finish_call(
             return Err(Failure::from(&error));
         }
     };
-    // A decision that does not fit leaves the call waiting, so that it can be corrected.
+    // The call also waits after an invalid decision, so that a person can correct it.
     let waits =
         matches!(result.outcome(), Outcome::ClientRequired | Outcome::ApprovalRequired | Outcome::ApprovalMismatch);
     if waits {
@@ -102,7 +102,7 @@ async fn finish_call(
     posted::done(cli, denies, &result)
 }
 
-/// Fails for the call of another party. The person at the keyboard may read whose it is, as `approvals list` prints it.
+/// Fails for the call of another party. The message names the party, because `approvals list` prints it, too.
 fn same_party(cli: &Cli<'_>, call: &PendingCall) -> Result<(), Failure> {
     let party = cli.party();
     let differs = |name: &str, mine: Option<&str>, its: Option<&str>| match its {
@@ -123,7 +123,7 @@ fn same_party(cli: &Cli<'_>, call: &PendingCall) -> Result<(), Failure> {
     Err(Failure { exit: Exit::Denied, code: ResumeError::OtherPrincipal.code(), message: text })
 }
 
-/// The failure for a call that another process carries out, or began to carry out before it died.
+/// Returns the failure for a call whose decision another process carries out, or began to carry out before it died.
 fn unfinished(cli: &Cli<'_>, call: &PendingCall) -> Failure {
     let (app, id, same) = (cli.app.name, terminal::safe(call.call_id.as_str()), cli.same_options());
     let text = format!(

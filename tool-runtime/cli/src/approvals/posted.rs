@@ -1,5 +1,5 @@
-//! Decisions on calls of the store: posted to the run and waited for, or carried out here if no other process has the
-//! run.
+//! Decisions on calls of the store. If another process can continue the run, the decision is posted to it; otherwise
+//! this process carries it out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::{attend, terminal};
 
 /// The interval at which `--wait` checks the state of a decision.
 const LOOK: Duration = Duration::from_millis(100);
-/// The maximum number of records with a call's name that are read.
+/// The maximum number of records with one call id that are read.
 const MANY: usize = 64;
 
 /// The state of a posted decision, as `--json` prints it.
@@ -36,7 +36,7 @@ struct Report<'a> {
     run: &'a str,
     decision: &'static str,
     state: &'static str,
-    /// The outcome of the call. `None` if it did not end while this process waited.
+    /// The outcome of the call; `None` if the call has not ended yet.
     outcome: Option<Outcome>,
 }
 
@@ -94,12 +94,12 @@ fn of_call(call: &PendingCall) -> RecordFilter {
     RecordFilter::call(Arc::clone(&call.run_id), call.call_id.clone())
 }
 
-/// The position of the last record of a call, before it is decided.
+/// Returns the position of a call's last record before the decision.
 pub(super) async fn last_record(store: &dyn Store, call: &PendingCall) -> Result<u64, Failure> {
     Ok(store.records(&of_call(call)).await?.last().map_or(0, |record| record.position))
 }
 
-/// Waits for the result of a posted decision as long as the person wants, and prints it.
+/// Waits for the result of a posted decision for the time of `--wait`, and prints its state.
 pub(super) async fn follow(
     cli: &Cli<'_>,
     store: &dyn Store,
@@ -133,8 +133,8 @@ pub(super) async fn late(cli: &Cli<'_>, id: &str, decision: &ApprovalDecision, b
             store.calls(&filter).await?.into_iter().filter(|record| record.tenant == tenant).collect();
         runs.dedup_by(|one, other| one.run_id == other.run_id);
         let [record] = &runs[..] else { continue };
-        // The question of a call that no longer waits is unknown. A digest of zeros names its id, and matches no
-        // question.
+        // The question of a call that no longer waits is unknown. A question with a digest of zeros has the call's id
+        // but matches no real question.
         let unknown = || format!("{}.{}", "0".repeat(64), record.tool_call_id).parse().ok();
         let Some(question) = question.clone().or_else(unknown) else { continue };
         return refuse(cli, &record.run_id, &question, decision, by).await;
@@ -145,7 +145,7 @@ pub(super) async fn late(cli: &Cli<'_>, id: &str, decision: &ApprovalDecision, b
         let is_meant = |call: &PendingCall| question.as_ref().is_none_or(|asked| call.question() == *asked);
         let foreign = calls.into_iter().flatten().filter(|call| call.tenant != tenant && is_meant(call));
         let foreign: Vec<_> = foreign.collect();
-        // The call waits in another tenant: its run records the refusal, and the refusal is reported to operators.
+        // The call waits in another tenant. Its run records the refusal and reports it to operators.
         if let [call] = &foreign[..] {
             return refuse(cli, &call.run_id, &call.question(), decision, by).await;
         }
@@ -153,8 +153,7 @@ pub(super) async fn late(cli: &Cli<'_>, id: &str, decision: &ApprovalDecision, b
     Ok(())
 }
 
-/// Posts a decision that the run refuses. The refusal itself is ignored: the caller returns its own failure to the
-/// person.
+/// Posts a decision that the run will refuse and record. The person gets the caller's own failure instead.
 async fn refuse(
     cli: &Cli<'_>,
     run: &str,
@@ -185,8 +184,7 @@ pub(super) fn done(cli: &Cli<'_>, denies: bool, result: &ToolExecResult) -> Resu
     })
 }
 
-/// Refuses edited arguments that break the tool's schema. The process that carries the decision out checks everything
-/// again.
+/// Refuses edited arguments that break the tool's schema. The process that carries out the decision repeats the check.
 pub(crate) fn check(cli: &Cli<'_>, call: &PendingCall, decision: &ApprovalDecision) -> Result<(), Failure> {
     let (catalog, policy) = (cli.catalog()?, cli.policy()?);
     let tool = ShownCall::of(call).tool;
@@ -196,7 +194,7 @@ pub(crate) fn check(cli: &Cli<'_>, call: &PendingCall, decision: &ApprovalDecisi
     Ok(())
 }
 
-/// Converts the refusal of a decision to a failure of the command.
+/// Converts the error of a refused decision to a failure of the command.
 pub(crate) fn refused(id: &str, error: ResumeError) -> Failure {
     match error {
         ResumeError::UnknownRun | ResumeError::NotWaiting(_) => waiting::unknown(id),
@@ -217,23 +215,23 @@ fn barred(mismatch: DecisionError) -> Failure {
     Failure { message: format!("{}{hint}", failure.message), ..failure }
 }
 
-/// The state of a decision.
+/// The state of a posted decision.
 enum PostState {
-    /// It is in the run's mailbox.
+    /// The decision waits for the process that has or takes the run.
     Posted,
     /// The call has begun.
     Running,
-    /// The call is that of a graph, which now waits with its next call; or its arguments were edited, and other
-    /// deciders have to approve it.
+    /// The call waits with another question: its graph continued to the next call, or its arguments were edited and
+    /// need the approval of other deciders.
     Waits,
-    /// It was invalid, and the call still waits.
+    /// The decision was invalid, and the call still waits.
     Refused(Box<DecisionRecord>),
-    /// It was dropped, because the call did not wait for it.
+    /// The decision was dropped, because the call did not wait for it.
     Dropped,
     Ended(Outcome),
 }
 
-/// A query for the state of a decision.
+/// Looks up the state of a posted decision.
 struct Look<'a> {
     store: &'a dyn Store,
     call: &'a PendingCall,
@@ -355,7 +353,7 @@ fn print_state(
     }
 }
 
-/// A decision that the gate refused as invalid.
+/// Returns the failure for a decision that the gate refused as invalid.
 fn invalid(decision: &DecisionRecord) -> Failure {
     let violations = decision.violations();
     let place = |violation: &Violation| format!(" at {}: {}", violation.pointer, violation.keyword);

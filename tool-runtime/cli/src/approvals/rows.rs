@@ -22,15 +22,15 @@ use crate::{table, terminal};
 #[derive(Serialize)]
 struct WaitingRow<'a> {
     id: &'a str,
-    /// The question that a decision on the call has to name now.
+    /// The current question. A decision has to name it.
     question: Question,
     run: &'a str,
-    /// The saved conversation or single call of the data folder. `None` if the call is in a run of the store.
+    /// The id of the saved document in the data folder; `None` if the call is in a run of the store.
     conversation: Option<&'a str>,
-    /// Its title.
+    /// The title of the document.
     title: Option<&'a str>,
     tool: &'a str,
-    /// For a graph, the call that it waits for.
+    /// If the call is a graph, the path of the inner call for which it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<&'a str>,
     waits_for: Suspension,
@@ -39,13 +39,13 @@ struct WaitingRow<'a> {
     tenant: Option<&'a str>,
     created_at: String,
     expires_at: String,
-    /// `true` if the time for a decision is over.
+    /// Whether the time for a decision is over.
     expired: bool,
     arguments: Option<JsonText>,
-    /// How many different deciders have to approve the call. `None` if one is enough.
+    /// The required number of different deciders; `None` if one is enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     required: Option<u32>,
-    /// The deciders who have approved it so far. Empty if one decider is enough.
+    /// The deciders who have approved the call so far. Empty if one decider is enough.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     approved_by: Vec<&'a str>,
     /// The author's sentence that describes the call's effect.
@@ -69,9 +69,9 @@ struct Whole<'a> {
 #[derive(Serialize)]
 struct Deciders<'a> {
     tenant: Option<&'a str>,
-    /// A decider needs one of these roles. `None` if the policy requires no role.
+    /// The roles, one of which a decider needs; `None` if the policy requires no role.
     roles: Option<&'a BTreeSet<String>>,
-    /// Only these principals may decide. `None` if the policy names none.
+    /// The principals who may decide; `None` if the policy names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     principals: Option<&'a BTreeSet<String>>,
     /// Whether the principal of the run may decide.
@@ -156,7 +156,7 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
     let deciders = (call.suspension == Suspension::Approval).then(|| Deciders::of(&catalog, &policy, call));
     if cli.settings.json {
         let mut row = WaitingRow::of(&found);
-        // A graph's or script's own arguments are not those of the call that waits.
+        // The arguments of a graph or script are not the arguments of the inner call that waits.
         if unmask
             && call.graph.is_none()
             && let Ok(whole) = RawValue::from_string(call.arguments().to_owned())
@@ -195,8 +195,8 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-/// Returns the deciders of a call as text, and the options of the command line that name one of them. With `named`, the
-/// options always contain `--as`, which a decision on a run of the store needs.
+/// Returns the deciders of a call as text, and the options of the command line for one of them. With `named`, the
+/// options contain `--as`, which a decision on a run of the store needs.
 pub(crate) fn who_decides(
     (catalog, policy): (&ToolCatalog, &ToolPolicy),
     call: &PendingCall,
@@ -216,7 +216,7 @@ pub(crate) fn who_decides(
 impl<'a> Deciders<'a> {
     fn of(catalog: &ToolCatalog, policy: &'a ToolPolicy, call: &'a PendingCall) -> Self {
         let tool = ShownCall::of(call).tool;
-        // A tool that left the catalog may have had any effect.
+        // A tool missing from the catalog counts as one with external effects.
         let declared = catalog.get(tool).map_or(ToolEffect::ExternalSideEffect, |spec| spec.effect);
         let effect = policy.effect_of(tool, declared);
         let (own_calls, roles) = policy.deciders(tool, effect);

@@ -1,4 +1,4 @@
-//! Decisions on several calls in stored runs: either all decisions are posted, or none.
+//! Decides several calls in stored runs together: either all decisions are posted, or none.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::session::Cli;
 use crate::terminal;
 
-/// The id of a call as the user typed it, the call, and the question that is decided.
+/// The id of a call as the user typed it, the call, and the question to decide.
 type Named = (String, PendingCall, Question);
 
 pub(super) async fn decide(
@@ -60,8 +60,7 @@ pub(super) async fn decide(
     Ok(exits.into_iter().find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done))
 }
 
-/// Finds the calls. Each id has to name a different call that waits for a person and whose decision can be posted to
-/// its run.
+/// Finds the calls. Each id must name a different call that waits for a person in a run of workers or servers.
 async fn find(cli: &Cli<'_>, ids: Vec<String>, decision: &ApprovalDecision, by: &By) -> Result<Vec<Named>, Failure> {
     let mut calls: Vec<Named> = Vec::new();
     for id in ids {
@@ -80,8 +79,7 @@ async fn find(cli: &Cli<'_>, ids: Vec<String>, decision: &ApprovalDecision, by: 
     Ok(calls)
 }
 
-/// Returns the failure for a call whose decision is carried out by this process, so that it cannot be decided with
-/// others.
+/// Returns the failure for a call whose decision only this process can carry out, so that it has to be decided alone.
 fn alone(id: &str) -> Failure {
     let id = terminal::safe(id);
     let text =

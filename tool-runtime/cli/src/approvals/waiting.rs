@@ -19,22 +19,22 @@ pub(super) const NOT_PENDING: &str = "not_pending";
 pub(crate) struct LocatedCall {
     pub(crate) call: PendingCall,
     pub(super) place: DecidedIn,
-    /// The time of its store, by which it expires.
+    /// The time of the call's store, for its expiry.
     pub(super) now: Timestamp,
 }
 
-/// The place where a waiting call is decided.
+/// The place of a waiting call.
 pub(crate) enum DecidedIn {
     /// In a document of the data folder.
     Document { id: String, title: String },
     /// In a run that workers share.
     Run(Box<StoredRun>),
-    /// In a run that an application continues by itself: the store has its records and calls, but not the run.
+    /// In a run that only the application can continue: the store has its records and calls, but not the run.
     Elsewhere,
 }
 
 impl LocatedCall {
-    /// The name of the call's document or run, as a person writes it in `PLACE/CALL`.
+    /// Returns the id of the call's document or run, which is `PLACE` in `PLACE/CALL`.
     fn place(&self) -> &str {
         match &self.place {
             DecidedIn::Document { id, .. } => id,
@@ -52,8 +52,8 @@ impl LocatedCall {
     }
 }
 
-/// Returns the calls of the data folder, and those of the tenant in the store. Calls that cannot be read fail the
-/// command.
+/// Returns the waiting calls of the data folder, and of the tenant in the store. Unreadable calls fail the command at
+/// its end.
 pub(super) async fn all(cli: &Cli<'_>) -> Result<(Vec<LocatedCall>, Exit), Failure> {
     let (mut found, mut exit) = (of_documents(cli)?, Exit::Done);
     if let Some(store) = cli.existing_store().await? {
@@ -63,10 +63,10 @@ pub(super) async fn all(cli: &Cli<'_>) -> Result<(Vec<LocatedCall>, Exit), Failu
     Ok((found, exit))
 }
 
-/// Returns the call that an id names: a call, its question, `PLACE/CALL`, or a conversation or run with one waiting
-/// call.
+/// Returns the call for an id: the id of a call or of its question, `PLACE/CALL`, or the id of a conversation or run
+/// with one waiting call.
 ///
-/// Reads the runs of the store that the id can name, and all waiting calls only if it names none of those runs.
+/// Reads only the runs of the store that the id may name. If there is no such run, reads all waiting calls.
 pub(crate) async fn find(cli: &Cli<'_>, id: &str) -> Result<LocatedCall, Failure> {
     let question = id.parse::<Question>();
     let id = question.as_ref().map_or(id, |question| question.call_id().as_str());
@@ -86,7 +86,7 @@ pub(crate) async fn find(cli: &Cli<'_>, id: &str) -> Result<LocatedCall, Failure
             add(cli, &*store, &mut found, &everywhere, is_new).await?;
         }
     }
-    // The call may ask another question now. If several calls have the id, the question selects one.
+    // If several calls have the id in the question, the question selects one. The call may have another question now.
     if let Ok(question) = &question
         && let Some(at) = found.iter().position(|found| found.call.question() == *question)
     {
@@ -146,8 +146,8 @@ async fn add(
     Ok(exit)
 }
 
-/// The failure for an unknown call. The message is the same for a call that never waited, was decided, expired or
-/// belongs to another tenant.
+/// Returns the failure for an unknown call. A call that never waited, was decided, expired or belongs to another tenant
+/// gets the same message.
 pub(crate) fn unknown(id: &str) -> Failure {
     let id = terminal::safe(id);
     Failure::usage(format!(
@@ -156,7 +156,7 @@ pub(crate) fn unknown(id: &str) -> Failure {
     .code(NOT_PENDING)
 }
 
-/// A clause that states whether a worker holds the run.
+/// Returns a clause that states whether a worker holds the run.
 pub(super) fn held(run: &StoredRun, now: Timestamp) -> &'static str {
     if run.is_held(now) { "which a worker holds now" } else { "which no worker holds now" }
 }

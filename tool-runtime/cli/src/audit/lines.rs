@@ -1,4 +1,4 @@
-//! Files of records, one per line.
+//! Reads files of records, one per line.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -49,7 +49,7 @@ pub(super) fn each_line(
         }
         let wrong = |column| unreadable(format!("{shown}, line {number}: not a sealed record (column {column})"));
         let text = std::str::from_utf8(&line).map_err(|error| wrong(error.valid_up_to() + 1))?;
-        // The text of the error could quote a value.
+        // The error's text could quote a private value, so the message has only the column.
         take(text).map_err(|error| wrong(error.column()))?;
     }
 }

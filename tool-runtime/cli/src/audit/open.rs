@@ -1,4 +1,4 @@
-//! `audit open`: calls that began and have no record of their end.
+//! `audit open`: lists calls that began and have no record of their end.
 
 use tool_runtime::store::{RecordFilter, UnfinishedCall};
 

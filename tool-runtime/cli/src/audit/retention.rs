@@ -73,7 +73,7 @@ fn person(cli: &Cli<'_>, by: &By) -> Decider {
     Decider::new(name).because(&by.reason)
 }
 
-/// Acts on a store in the name of a person, with the key of the application if it has its own.
+/// Returns the [`Retention`] of a store in the name of a person, with the application's own key if there is one.
 fn acting<'s>(cli: &Cli<'_>, store: &'s dyn Store, by: Decider) -> Result<Retention<'s>, Failure> {
     let retention = Retention::new(store, by);
     Ok(match cli.digest_key()? {
@@ -122,12 +122,12 @@ pub(super) async fn erase(cli: &Cli<'_>, no_tenant: bool, by: &By) -> Result<Exi
     whys.sort_unstable();
     whys.dedup();
     whys.iter().for_each(|why| terminal::note(&format!("{why}: {}", remedy(why))));
-    // Programs learn the reason of the first run that was kept.
+    // The code for programs is the reason of the first run that was kept.
     Err(Failure::failed("some runs were kept: remove the reasons above, then erase again").code(why))
 }
 
-/// Returns the tenant whose data is erased. The command has to name it: an erasure in the wrong tenant would succeed
-/// and erase nothing.
+/// Returns the tenant whose data is erased. The command must name it, because an erasure in the wrong tenant would
+/// succeed without erasing anything.
 fn erased_tenant(tenant: Option<Arc<str>>, is_named: bool, no_tenant: bool) -> Result<Option<Arc<str>>, Failure> {
     match (tenant, no_tenant) {
         (_, true) if is_named => Err(Failure::usage("name --tenant ID or --no-tenant, and not both")),
@@ -141,7 +141,7 @@ fn kept(run: &str, why: &'static str) -> Failure {
     Failure::failed(format!("the run `{}` is kept: {}", terminal::safe(run), remedy(why))).code(why)
 }
 
-/// Returns why a run is kept, and what to do.
+/// Returns why a run is kept, and the remedy.
 fn remedy(why: &str) -> &'static str {
     match why {
         "legal_hold" => "a legal hold covers it; see `audit hold list`",

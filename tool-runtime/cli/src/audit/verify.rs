@@ -1,4 +1,4 @@
-//! `audit verify`: finds damage of chains and anchors, in a store or in a file of records.
+//! `audit verify`: finds damage to chains and anchors, in a store or in a file of records.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,15 +25,15 @@ enum Verified<'a> {
         unanchored_runs: u64,
         purged: u64,
         erased: u64,
-        /// Erased records of a part without the record of their erasure.
+        /// The number of erased records whose erasure has no record in the checked part.
         erased_unlisted: u64,
         digest_keys: &'a BTreeSet<String>,
-        /// The keys of signatures of removals that could not be compared.
+        /// The ids of keys whose signatures of removals were accepted without a check.
         unchecked_keys: &'a BTreeSet<String>,
     },
     Broken {
         ok: bool,
-        /// The first of the findings.
+        /// The first finding.
         #[serde(flatten)]
         first: &'a FindingRow<'a>,
         findings: &'a [FindingRow<'a>],
@@ -56,7 +56,7 @@ impl<'a> FindingRow<'a> {
     }
 }
 
-/// What `verify` compares the records with.
+/// The options of `verify`.
 pub(super) struct With {
     pub(super) anchors: Option<PathBuf>,
     pub(super) part: bool,
@@ -79,7 +79,7 @@ pub(super) async fn check(cli: &Cli<'_>, source: &RecordInput, with: With) -> Re
                     terminal::progress(&format!("{records} records"));
                 }
             };
-            // 1 is the code for damage.
+            // Exit code 1 means damage, so an error gets another code.
             verification.verify_store(&*store, &kept, progress).await.map_err(|error| Failure::from(error).unread())?
         }
     };
@@ -146,7 +146,7 @@ fn whole(checked: &Verification) -> String {
     text
 }
 
-/// Reads anchors that were exported.
+/// Reads exported anchors from a file.
 pub(crate) fn exported(path: &Path) -> Result<Vec<Anchor>, Failure> {
     let text = input::text(input::file(path)?, &path.display().to_string())?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());

@@ -28,14 +28,15 @@ impl Autosave {
         }
     }
 
-    /// Releases a claim that was not used.
+    /// Releases a claim without a decision.
     pub(super) fn release(&mut self) {
         if let Self::File(kept) = self {
             kept.release();
         }
     }
 
-    /// Saves the conversation. `taken` is a posted message that is part of it, and is removed in the same transaction.
+    /// Saves the conversation. `taken` is a posted message that the conversation now contains; the same transaction
+    /// removes it.
     pub(super) async fn save(
         &mut self,
         conversation: &Conversation,
@@ -49,7 +50,7 @@ impl Autosave {
         }
     }
 
-    /// Returns the oldest message that was posted to the run. `None` if there is none.
+    /// Returns the oldest message that was posted to the run; `None` if there is none.
     pub(super) async fn post(&mut self) -> Result<Option<(Key, Input)>, Failure> {
         match self {
             Self::File(_) => Ok(None),

@@ -1,4 +1,4 @@
-//! The end of a turn, as an exit code and as text.
+//! Converts the end of a turn to an exit code and to text.
 
 use tool_runtime::agent::{StopReason, TurnOutcome};
 use tool_runtime::call::Suspension;
@@ -7,7 +7,7 @@ use tool_runtime::runner::ResumeError;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 
-/// The exit for the end of a turn.
+/// Returns the exit for the end of a turn.
 pub(super) fn exit(ended: &TurnOutcome) -> Exit {
     match ended {
         TurnOutcome::Answered { .. } => Exit::Done,
@@ -46,7 +46,7 @@ impl From<&ResumeError> for Failure {
     }
 }
 
-/// The failure of a conversation or a run that cannot be restored.
+/// Returns the failure for a conversation or a run that cannot be restored.
 pub(crate) fn unrestored(error: &ResumeError) -> Failure {
     let exit = if matches!(error, ResumeError::OtherPrincipal) { Exit::Denied } else { Exit::Failed };
     Failure { exit, code: error.code(), message: format!("the conversation cannot be continued: {error}") }

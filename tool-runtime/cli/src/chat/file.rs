@@ -1,4 +1,4 @@
-//! The files that go to the model with a prompt.
+//! Reads the files that are sent with a prompt.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ use crate::{input, terminal};
 /// The maximum size of all files together, in bytes; the library has the same limit.
 const MAX_BYTES: usize = 20 * 1024 * 1024;
 
-/// The message for a file of a type that no provider reads.
+/// The message for a file of a type that no provider accepts.
 const UNKNOWN: &str = "its content is not an image, audio, video, a PDF or UTF-8 text";
 
-/// Reads the files of the command line and reports those that the format cannot carry.
+/// Reads the files of the command line, and prints a note about each file that the provider's format cannot contain.
 pub(super) fn files(paths: &[PathBuf], format: Format, model: Option<&str>) -> Result<Vec<Media>, Failure> {
     let (mut files, mut bytes) = (Vec::new(), 0);
     for path in paths {
@@ -35,12 +35,12 @@ pub(super) fn files(paths: &[PathBuf], format: Format, model: Option<&str>) -> R
     Ok(files)
 }
 
-/// The media type without its parameters.
+/// Returns the media type without its parameters.
 fn essence(file: &Media) -> &str {
     file.media_type().split(';').next().unwrap_or_default().trim()
 }
 
-/// Detects the type of a file by its content, and the kind of a string by the file's name.
+/// Detects the type of a file by its content. For text, the extension of the name selects the type.
 fn file(path: &Path) -> Result<Media, Failure> {
     let bytes = input::file_within(path, MAX_BYTES as u64)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -55,7 +55,7 @@ fn file(path: &Path) -> Result<Media, Failure> {
             "htm" | "html" => text(path, "text/html", &bytes),
             "json" => text(path, "application/json", &bytes),
             "markdown" | "md" => text(path, "text/markdown", &bytes),
-            // Such as an HTML error page that was saved as `photo.png`.
+            // For example, an HTML error page that was saved as `photo.png`.
             "gif" | "jpeg" | "jpg" | "pdf" | "png" | "webp" => {
                 Err(refused(path, "its content is text, but its name has the extension of another type"))
             }

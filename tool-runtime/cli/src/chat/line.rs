@@ -1,4 +1,4 @@
-//! Lines from the person at the keyboard, with editing where the terminal allows it.
+//! Reads lines from the keyboard, with editing if the terminal supports it.
 
 use std::future::{Future as _, poll_fn};
 use std::pin::{Pin, pin};
@@ -26,19 +26,18 @@ pub(crate) struct Keyboard {
 }
 
 impl Keyboard {
-    /// Reads one line. Holds no lock of stdin, stdout or stderr while it waits.
+    /// Reads one line. It holds no lock of stdin, stdout or stderr while it waits.
     pub(crate) async fn line(&mut self, question: &str) -> Line {
         self.edit(question, "").await
     }
 
-    /// Reads one line that begins as `initial`.
+    /// Reads one line that already contains `initial`.
     pub(crate) async fn edit(&mut self, question: &str, initial: &str) -> Line {
         terminal::end_line();
         let Some(mut editor) = self.editor.take().or_else(editor) else { return Line::End };
         let (question, initial) = (question.to_owned(), initial.to_owned());
-        // A terminal without editing leaves Ctrl-C to the signal. The editor replaces the handler of the signal while
-        // it reads, and puts back the one that it found. The first poll installs ours, so it comes before the editor:
-        // otherwise the program could be without it after the first line.
+        // Without an editor, Ctrl-C is a signal. The editor replaces the signal handler while it reads, and then
+        // restores the handler that it found. The first poll installs our handler, so it must come before the editor.
         let mut interrupt = pin!(tokio::signal::ctrl_c());
         if poll_fn(|cx| Poll::Ready(interrupt.as_mut().poll(cx).is_ready())).await {
             self.editor = Some(editor);
@@ -65,7 +64,7 @@ impl Keyboard {
         }
     }
 
-    /// Offers a line again under the arrow keys.
+    /// Adds a line to the history of the arrow keys.
     pub(crate) fn remember(&mut self, line: &str) {
         if let Some(editor) = &mut self.editor {
             let _ = editor.add_history_entry(line);
@@ -74,7 +73,7 @@ impl Keyboard {
 }
 
 fn editor() -> Option<Editor<(), MemHistory>> {
-    // Writes to the terminal device, so that a redirected stdout gets data only.
+    // `PreferTerm` writes to the terminal device, so that a redirected stdout gets data only.
     let config = Config::builder().behavior(Behavior::PreferTerm).auto_add_history(false).build();
     Editor::with_history(config.clone(), MemHistory::with_config(&config)).ok()
 }

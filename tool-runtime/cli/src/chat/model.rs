@@ -1,4 +1,4 @@
-//! The agent of a conversation: the model behind an endpoint, or none.
+//! Creates the agent of a conversation, with the model of an endpoint or without a model.
 
 use async_trait::async_trait;
 use tool_runtime::agent::http::HttpModel;
@@ -11,7 +11,7 @@ use crate::exit::Failure;
 use crate::input;
 use crate::terminal::losses;
 
-/// The agent for an endpoint. `None` when no URL is known.
+/// Creates the agent for an endpoint; `None` if the endpoint has no URL.
 pub(crate) fn agent(endpoint: &Endpoint) -> Result<Option<Agent>, Failure> {
     let Some(url) = &endpoint.model_url else { return Ok(None) };
     let Some(name) = &endpoint.model else {
@@ -60,7 +60,7 @@ pub(crate) fn agent(endpoint: &Endpoint) -> Result<Option<Agent>, Failure> {
     }))
 }
 
-/// An agent that completes waiting calls and sends no model request.
+/// Creates an agent that completes waiting calls and sends no model request.
 pub(crate) fn offline() -> Agent {
     Agent::new(Offline)
 }

@@ -1,4 +1,4 @@
-//! The prompt loop of `chat`: the greeting, the lines that are commands, and the wait for decisions of others.
+//! The prompt loop of `chat`: the greeting, the commands such as `/help`, and the wait for decisions of other people.
 
 use tool_runtime::ToolSpec;
 
@@ -15,7 +15,7 @@ const HELP: &str = "   /help   shows this list
    Ctrl-C  interrupts a turn, or the wait for a decision
 Every other line is a message for the model. A message that begins with a slash is typed with a space before it.";
 
-/// Prints the model that answers, the policy, and how to leave.
+/// Prints the greeting: the model, the policy, and the most important commands.
 pub(super) fn greet(cli: &Cli<'_>, talk: &Talk<'_>, endpoint: &Endpoint) {
     let (app, settings) = (cli.app, &cli.settings);
     let model = endpoint.model.as_deref().unwrap_or_default();
@@ -35,7 +35,7 @@ pub(super) fn greet(cli: &Cli<'_>, talk: &Talk<'_>, endpoint: &Endpoint) {
     terminal::note("/help shows the commands, /tools the tools; /quit or Ctrl-D leaves");
 }
 
-/// The scheme, host and port of an address, without a password, a path or a key.
+/// Returns the scheme, host and port of an address, without a password, a path or a key.
 fn host(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -47,14 +47,14 @@ fn tools<'t>(talk: &'t Talk<'_>) -> impl Iterator<Item = &'t ToolSpec> {
     talk.conversation.run().catalog().specs()
 }
 
-/// A line of the keyboard.
+/// A line from the keyboard.
 #[derive(Debug, PartialEq, Eq)]
 enum Typed<'l> {
     Nothing,
     Help,
     Tools,
     Quit,
-    /// It looks like a command, and is not one.
+    /// The line looks like a command, but there is no such command.
     Unknown(&'l str),
     Message(&'l str),
 }
@@ -75,7 +75,7 @@ impl<'l> Typed<'l> {
     }
 }
 
-/// Reads messages until the person leaves. While a call waits for another decider or its client, the loop waits, too.
+/// Reads messages until the person leaves. While a call waits for another decider or its client, the loop waits.
 pub(super) async fn prompt_loop(talk: &mut Talk<'_>) -> Result<(), Failure> {
     loop {
         if talk.is_waiting() && !talk.paused {

@@ -1,4 +1,4 @@
-//! The question whether a waiting call may run, asked at the keyboard.
+//! Asks the person at the keyboard whether a waiting call may run.
 
 use tool_runtime::ToolCatalog;
 use tool_runtime::runner::ApprovalDecision;
@@ -15,7 +15,7 @@ const HELP: &str = "   y           let it run
    v           view the values that are masked
    Ctrl-C      decide later: the call stays as it is";
 
-/// Asks until there is a decision. Returns `None` if the person leaves it open with Ctrl-C or Ctrl-D.
+/// Asks until the person decides. Returns `None` if the person presses Ctrl-C or Ctrl-D.
 pub(super) async fn ask(
     catalog: &ToolCatalog,
     call: &PendingCall,
@@ -50,7 +50,7 @@ pub(super) async fn ask(
     }
 }
 
-/// Reads a line of JSON. Returns `None` if the line is not JSON (with a message) or the person cancelled it.
+/// Checks that a line is JSON. Prints a message and returns `None` if it is not; `None` also if the person cancelled.
 fn json(line: Line) -> Option<String> {
     let Line::Text(text) = line else { return None };
     match serde_json::from_str::<serde::de::IgnoredAny>(&text) {

@@ -13,7 +13,7 @@ pub(super) const RUNNING: &str = "running";
 /// The reason why an input was not applied.
 pub(super) enum Unreceived {
     Refused(ResumeError),
-    /// Another process has the conversation.
+    /// The conversation could not be saved, because another process has it.
     Unkept(Failure),
 }
 
@@ -42,19 +42,19 @@ pub(super) async fn receive(
             Err(failure) if failure.code == StoreError::Fenced.code() => {
                 return Err(Unreceived::Unkept(lost(autosave.id())));
             }
-            // A failed save is not fatal here: the next save includes this step, and the last one reports a failure.
+            // A failed save is not fatal here. The next save includes this step, and the last save reports its failure.
             Err(_) | Ok(()) => {}
         }
         match conversation.step().await {
             Step::Waits(calls) => return Ok(TurnOutcome::Waiting { calls }),
             Step::Ended(ended) => return Ok(ended),
-            // A model's turn or some calls ended: save and continue.
+            // A turn of the model or some calls ended, and the conversation continues.
             _ => {}
         }
     }
 }
 
-/// The failure for a conversation that another process has taken over.
+/// Returns the failure for a conversation that another process has taken over.
 pub(super) fn lost(id: &str) -> Failure {
     let text = format!("another process took over the conversation `{id}`; its last step here was not saved");
     Failure::failed(text).code("run_lost")

@@ -1,4 +1,4 @@
-//! Waiting for a decision that another process makes, and continuing with it.
+//! Waits for a decision in another process, and continues with it.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::exit::Failure;
 use crate::saved::{ConversationFiles, Document};
 use crate::terminal;
 
-/// The interval at which a waiting conversation looks for a decision.
+/// The interval at which a waiting conversation checks for a decision.
 const LOOK: Duration = Duration::from_millis(300);
 
-/// The data needed to read a conversation again after another process continued it.
+/// The data with which a conversation is restored after another process continued it.
 pub(super) struct Restoring {
     pub(super) agent: Agent,
     pub(super) options: RunOptions,
@@ -28,7 +28,7 @@ pub(super) struct Restoring {
 
 /// The end of a wait.
 enum News {
-    /// Another process continued the conversation in its document.
+    /// Another process changed the conversation's document.
     Document,
     /// Another process posted to the run.
     Post,
@@ -37,8 +37,8 @@ enum News {
 }
 
 impl Talk<'_> {
-    /// Waits until a call is decided or answered elsewhere, or expires, and lets the conversation continue. Ctrl-C ends
-    /// the wait, and pauses the conversation.
+    /// Waits until another process decides or answers a call, or until a call expires. Then continues the conversation.
+    /// Ctrl-C ends the wait, and pauses the conversation.
     pub(super) async fn await_decision(&mut self) -> Result<(), Failure> {
         let Some(news) = interruptible(self.news()).await else {
             self.paused = true;
@@ -62,7 +62,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Asks the person at the keyboard again, or shows what waits.
+    /// Asks the person at the keyboard again, or prints the waiting calls.
     pub(super) async fn ask_again(&mut self) -> Result<(), Failure> {
         self.paused = false;
         match &self.autosave {
@@ -91,7 +91,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Reads the document that another process wrote, shows what is new, and lets the model continue.
+    /// Reads the document that another process wrote, prints new results and answers, and lets the model continue.
     async fn reread(&mut self) -> Result<(), Failure> {
         let Some(Restoring { agent, options }) = &self.restoring else { return Ok(()) };
         let id = self.autosave.id().to_owned();
@@ -121,7 +121,7 @@ impl Talk<'_> {
         self.settle(Vec::new()).await.map(drop)
     }
 
-    /// Shows how a call ended that another process carried out.
+    /// Prints the end of a call that another process carried out.
     async fn show_end(&self, id: &CallId) -> Result<(), Failure> {
         let of_call = RecordFilter::call(self.conversation.run().id(), id.clone());
         for record in self.gate.store.calls(&of_call).await? {

@@ -21,7 +21,7 @@ const LINES: usize = 12;
 pub(crate) struct Described(Arc<Mutex<HashMap<CallId, String>>>);
 
 impl Described {
-    /// Remembers the arguments of a call that was described.
+    /// Adds the arguments of a call that was described to the person.
     pub(super) fn add(&self, call: &PendingCall) {
         let arguments = ShownCall::of(call).arguments.to_owned();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(call.call_id.clone(), arguments);
@@ -35,9 +35,9 @@ impl Described {
 
 /// Prints the text of the model to stdout, and its calls to stderr.
 pub(crate) struct Screen {
-    /// The number of lines of a value that are shown.
+    /// The maximum number of lines of a value.
     lines: usize,
-    /// Whether the text of the model is shown.
+    /// Whether the text of the model is printed.
     shows_text: bool,
     /// The command that explains a refusal.
     why: Option<Why>,
@@ -46,24 +46,24 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// Creates a screen. `whole` shows values of any length completely.
+    /// Creates a screen. With `whole`, values of any length are printed completely.
     pub(crate) const fn new(whole: bool, described: Described) -> Self {
         Self { lines: if whole { usize::MAX } else { LINES }, shows_text: true, why: None, described }
     }
 
-    /// Names the command that explains a refusal of the policy.
+    /// Sets the command that is printed after a refusal of the policy.
     pub(crate) fn explained(mut self, why: Why) -> Self {
         self.why = Some(why);
         self
     }
 
-    /// Leaves out the text of the model.
+    /// Omits the text of the model.
     pub(crate) const fn silent(mut self) -> Self {
         self.shows_text = false;
         self
     }
 
-    /// Prints a JSON value as lines, if there is one. `faint` prints them in the tone of arguments.
+    /// Prints a JSON value as lines, if there is one. With `faint`, the lines have the colour of arguments.
     fn value(&self, json: Option<&JsonText>, faint: bool) {
         let Some(json) = json else { return };
         for line in fields(json.get(), Room::of_message(self.lines)) {
@@ -71,16 +71,16 @@ impl Screen {
         }
     }
 
-    /// Shows an event.
+    /// Prints an event.
     pub(crate) fn show(&self, event: Event) {
         match event {
             Event::TextDelta { text, .. } if self.shows_text => terminal::part(&terminal::safe_lines(&text)),
             Event::ToolCallStart { name, .. } => {
-                // Ends the text of the turn with a line break, also in a file or a pipe.
+                // The text of the turn ends with a line break, also in a file or a pipe.
                 terminal::end_line();
                 terminal::message(&format!("-> {}", terminal::safe(&name)));
             }
-            // On a terminal, the progress line of `attend` shows that the command waits.
+            // On a terminal, the progress line of `attend` already shows that the command waits.
             Event::Status { text, .. } if !terminal::is_watched() => terminal::note(&terminal::safe_lines(&text)),
             Event::ToolCallSuspended { name, outcome, prepared, .. } => {
                 terminal::message(&ending(outcome, &name));
@@ -119,7 +119,7 @@ pub(super) fn ending(outcome: Outcome, name: &str) -> String {
     format!("<- {} {}", terminal::tone(tone, outcome.code()), terminal::safe(name))
 }
 
-/// `   file: application/pdf, 812 bytes`. A file that is not in the event has its URL in place of the size.
+/// Returns the line about a file: `   file: application/pdf, 812 bytes`, or its URL if the event has no content.
 fn file(media_type: &str, url: &str) -> String {
     let media_type = terminal::safe(media_type);
     match url.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {

@@ -16,12 +16,12 @@ use crate::saved::{ConversationFiles, Document, OpenDocument};
 use crate::session::{Cli, Gate};
 use crate::{attend, terminal};
 
-/// The interval at which `--wait` checks whether a run is free.
+/// The interval at which `--wait` checks whether a run can be leased.
 const LOOK: Duration = Duration::from_millis(200);
-/// The minimum length of a hexadecimal word that is reported as an unknown id and not sent as a prompt.
+/// The minimum length of a hexadecimal word that counts as an unknown id and not as a prompt.
 const SHORTEST_ID: usize = 8;
 
-/// Handles `--continue ID`: takes the first word as the conversation, if there is one with that id.
+/// Handles `--continue ID`: if the first word of the prompt is the id of a conversation, selects that conversation.
 pub(super) async fn name_conversation(cli: &Cli<'_>, chat: &mut Chat) -> Result<(), Failure> {
     let Some(first) = chat.prompt.first().filter(|_| chat.last) else { return Ok(()) };
     let is_word = !first.chars().any(char::is_whitespace) && first != "-";
@@ -100,7 +100,7 @@ async fn saved(
     Ok((restored.map_err(|error| unrestored(&error))?, Autosave::File(kept)))
 }
 
-/// Takes a run of the store, and waits for it for the time of `--wait`.
+/// Leases a run of the store. If another process holds it, waits for the time of `--wait`.
 async fn take(
     cli: &Cli<'_>,
     queue: &RunQueue,
@@ -153,7 +153,7 @@ fn unknown(cli: &Cli<'_>, id: &str) -> Failure {
     Failure::usage(format!("there is no conversation `{id}` in {data}{store}")).code("not_found")
 }
 
-/// A run of the store that the principal of this command may continue.
+/// Returns a run of the store if the principal of this command may continue it.
 async fn stored(cli: &Cli<'_>, id: &str) -> Result<Option<StoredRun>, Failure> {
     let Some(store) = cli.existing_store().await? else { return Ok(None) };
     let party = cli.party();
@@ -162,7 +162,7 @@ async fn stored(cli: &Cli<'_>, id: &str) -> Result<Option<StoredRun>, Failure> {
     Ok(run.filter(|run| run.tenant == party.tenant && run.principal == party.principal).cloned())
 }
 
-/// The newest run of the principal in the store.
+/// Returns the id of the principal's newest run in the store.
 async fn newest(cli: &Cli<'_>, shared: bool) -> Result<Option<String>, Failure> {
     let Some(store) = cli.existing_store().await?.filter(|_| shared) else { return Ok(None) };
     let (party, mut newest) = (cli.party(), None);
@@ -176,7 +176,7 @@ async fn newest(cli: &Cli<'_>, shared: bool) -> Result<Option<String>, Failure> 
     Ok(newest)
 }
 
-/// The conversation of the data folder that changed last.
+/// Returns the id of the last changed conversation of the data folder.
 fn last(cli: &Cli<'_>) -> Result<Option<String>, Failure> {
     let all = ConversationFiles::of(cli).all()?;
     Ok(all.into_iter().rev().find(|saved| matches!(saved.document, Document::Chat(_))).map(|saved| saved.id))

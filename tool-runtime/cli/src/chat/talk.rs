@@ -33,19 +33,19 @@ pub(crate) struct Talk<'c> {
     pub(super) gate: Gate,
     pub(crate) conversation: Conversation,
     pub(super) autosave: Autosave,
-    /// The end of the last turn, as a stable word.
+    /// The end of the last turn, as a stable code.
     state: &'static str,
     pub(super) keyboard: Keyboard,
     pub(super) interactive: bool,
     /// Whether the person at the keyboard left a question open or stopped waiting for the decision of another person.
     pub(super) paused: bool,
-    /// The data needed to continue after another process changed the conversation. `None` outside `chat`.
+    /// The data with which the conversation is restored after another process changed it; `None` outside `chat`.
     pub(super) restoring: Option<Restoring>,
     /// The files that are sent with the next prompt.
     pub(super) files: Vec<Media>,
     /// The arguments that the person has read.
     described: Described,
-    /// The schema that each answer has to fit.
+    /// The schema for answers.
     pub(super) schema: Option<String>,
     gravest: Exit,
     /// The calls that had ended before this process took over.
@@ -53,7 +53,7 @@ pub(crate) struct Talk<'c> {
 }
 
 impl<'c> Talk<'c> {
-    /// A conversation whose prompts do not come from a keyboard.
+    /// Creates a conversation whose prompts do not come from a keyboard.
     pub(crate) fn new(
         cli: &'c Cli<'c>,
         gate: Gate,
@@ -81,7 +81,7 @@ impl<'c> Talk<'c> {
         }
     }
 
-    /// The name of the application.
+    /// Returns the name of the application.
     pub(super) const fn app(&self) -> &'static str {
         self.cli.app.name
     }
@@ -141,13 +141,13 @@ impl<'c> Talk<'c> {
             return Ok(false);
         };
         match &ended {
-            // Waiting calls are counted in [`exit`](Self::exit).
+            // `exit` takes waiting calls into account.
             TurnOutcome::Waiting { .. } => self.print_waiting().await?,
             TurnOutcome::Stopped { reason, .. } => {
                 self.gravest = self.gravest.max(exit(&ended));
                 report(reason);
             }
-            // A typed answer was not streamed to the screen, because the first attempt may not fit the schema.
+            // An answer with a schema was not streamed to the screen, because the first attempt may be invalid.
             TurnOutcome::Answered { text } if self.schema.is_some() && !self.cli.settings.json => {
                 terminal::line(&terminal::safe_json(text));
             }
@@ -192,8 +192,8 @@ impl<'c> Talk<'c> {
         self.autosave.hand_back(&self.conversation).await
     }
 
-    /// Asks the person at the keyboard about the first call that waits for an approval. Returns `None` without a
-    /// terminal or without a decision.
+    /// Asks the person at the keyboard about the first call that waits for an approval. Returns `None` if there is no
+    /// terminal or no decision.
     async fn decide(&mut self, ended: Option<&TurnOutcome>) -> Result<Option<Option<TurnOutcome>>, Failure> {
         let Some(TurnOutcome::Waiting { calls }) = ended else { return Ok(None) };
         let Some(call) = calls.iter().find(|call| call.suspension == Suspension::Approval) else { return Ok(None) };
@@ -207,7 +207,7 @@ impl<'c> Talk<'c> {
         match run.may_decide(&question, &decider).await {
             Ok(()) => {}
             Err(ResumeError::Store(error)) => return Err(error.into()),
-            // `print_waiting` names those who may decide.
+            // `print_waiting` then names the people who may decide.
             Err(_) => return Ok(None),
         }
         self.described.add(&pending);
@@ -223,7 +223,7 @@ impl<'c> Talk<'c> {
         Ok(Some(ended.transpose().map_err(Unreceived::failed)?))
     }
 
-    /// Applies a decision of `approvals`. Without a model, the results wait for the next `chat`.
+    /// Applies a decision of `approvals`. Without a model, the next `chat` sends the results to it.
     pub(crate) async fn resolve(
         &mut self,
         question: &Question,
@@ -275,7 +275,7 @@ impl<'c> Talk<'c> {
     async fn print_waiting(&self) -> Result<(), Failure> {
         let (app, run) = (self.app(), self.conversation.run());
         let is_terminal = std::io::stdin().is_terminal();
-        // `--role` of a command in which another person decides is that person's.
+        // In a command for another person, `--role` has that person's roles.
         let (same, of_decider) = (self.cli.same_party(), self.cli.same_options());
         for call in self.conversation.waiting() {
             let (id, name) = (call.id.as_str(), terminal::safe(&call.name));
@@ -321,8 +321,8 @@ impl<'c> Talk<'c> {
         }
     }
 
-    /// Returns the exit code: the most severe end of a turn, or the waiting calls if they are more severe. Failed calls
-    /// of a turn that ended with an answer do not count, nor calls that waited and were decided.
+    /// Returns the exit code: the most severe end of a turn, or of the calls that still wait. Decided calls do not
+    /// count, and neither do failed calls of a turn that ended with an answer.
     pub(super) fn exit(&self) -> Exit {
         let waits = |call: &WaitingCall| match call.suspension {
             Suspension::Approval => Exit::ApprovalRequired,
@@ -331,8 +331,7 @@ impl<'c> Talk<'c> {
         self.conversation.waiting().map(waits).max().map_or(self.gravest, |waits| self.gravest.max(waits))
     }
 
-    /// The most severe outcome of a call in this process. A waiting call that was decided counts with its final
-    /// outcome.
+    /// Returns the most severe outcome of a call in this process. A decided call counts with its final outcome.
     pub(crate) fn gravest_call(&self) -> Option<Outcome> {
         let waits = self.is_waiting();
         let calls = counts(self.conversation.run()).into_iter();
@@ -341,13 +340,13 @@ impl<'c> Talk<'c> {
         ended.max_by_key(|outcome| Exit::of(*outcome))
     }
 
-    /// The exit of a decision of `approvals`: the more severe of the decided call and of the turns after it.
+    /// Returns the exit of a decision of `approvals`, by the decided call and the turns after it.
     pub(crate) fn exit_of_decision(&self, decided: impl Fn(Outcome) -> Exit) -> Exit {
         self.gravest_call().map_or(Exit::Done, decided).max(self.exit())
     }
 }
 
-/// The failure for an invalid `--answer-schema`.
+/// Returns the failure for an invalid `--answer-schema`.
 pub(super) fn invalid_schema(problems: &[Problem]) -> Failure {
     let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
     Failure::usage(format!("this is not a schema for answers: {}", problems.join("; "))).code("schema")
@@ -357,8 +356,8 @@ fn counts(run: &Run) -> BTreeMap<Outcome, u64> {
     run.summary().calls.iter().map(|(outcome, times)| (*outcome, *times)).collect()
 }
 
-/// Waits for a turn. Ctrl-C drops the turn in an interactive session (`None`), which then continues; otherwise it
-/// cancels the run.
+/// Waits for a turn. In an interactive session, Ctrl-C drops the turn (`None`), and the session continues. Otherwise
+/// Ctrl-C cancels the run.
 async fn attend<T>(run: &Run, interactive: bool, turn: impl Future<Output = T>) -> Option<T> {
     if interactive { interruptible(turn).await } else { Some(cancellable(run, turn).await) }
 }

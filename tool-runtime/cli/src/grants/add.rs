@@ -21,9 +21,9 @@ pub(super) async fn add(cli: &Cli<'_>, asked: Add) -> Result<Exit, Failure> {
     if call.suspension != Suspension::Approval || call.is_expired(now) {
         return Err(approvals::unknown(&asked.id));
     }
-    // `id` may be a question rather than a call's id.
+    // `id` is the id of a call, or of its question.
     let question = asked.id.parse().unwrap_or_else(|_| call.question());
-    // The id of a call names no question: the person may have read an earlier one.
+    // With the id of a call, the person may have read an earlier question.
     if question.to_string() != asked.id && !asked.deny && approvals::asked_before(cli, &call).await? {
         return Err(approvals::asks_anew(cli, &asked.id, &question));
     }

@@ -1,5 +1,5 @@
-//! The accounts of the configuration file: `[mcp.connections.KIND]`. A token is read when a call needs it, from a
-//! variable of the environment or from a command, and is in no file.
+//! The accounts of the configuration file: `[mcp.connections.KIND]`. When a call needs a token, it is read from an
+//! environment variable or from a command. The configuration file contains no tokens.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -17,28 +17,28 @@ use crate::adapters::Adapters;
 use crate::exit::Failure;
 use crate::mcp::process::ProcessGroup;
 
-/// How long a command may take to print a token.
+/// The time in which a command has to print a token.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The longest token, in bytes.
+/// The maximum length of a token, in bytes.
 const MAX_BYTES: u64 = 64 * 1024;
 
-/// The variables that every command gets, in addition to those that the file names.
+/// The environment variables that every command gets, in addition to those of the configuration file.
 const ENVIRONMENT: [&str; 2] = ["PATH", "HOME"];
 
-/// Where the token of an account comes from.
+/// The source of an account's token.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Account {
-    /// The variable of the environment that holds it.
+    /// The environment variable with the token.
     token_env: Option<String>,
-    /// The command that prints it, with its arguments.
+    /// The command that prints the token, with its arguments.
     token_command: Option<Vec<String>>,
-    /// More variables of this process's environment that the command gets.
+    /// The names of further environment variables for the command.
     env: Option<Vec<String>>,
 }
 
-/// Checks the accounts of the file, and that a server uses each of them.
+/// Checks the accounts of the configuration file, and that a server uses each of them.
 pub(super) fn check(accounts: &BTreeMap<String, Account>, used: &[&str]) -> Result<(), Failure> {
     for (kind, account) in accounts {
         let wrong =
@@ -60,7 +60,7 @@ pub(super) fn check(accounts: &BTreeMap<String, Account>, used: &[&str]) -> Resu
     Ok(())
 }
 
-/// Lets runs of this party use the accounts of the file, in addition to the application's own.
+/// Adds the accounts of the configuration file to the application's own, for runs of this party.
 pub(crate) fn bound(
     adapters: Adapters,
     accounts: &BTreeMap<String, Account>,
@@ -79,10 +79,10 @@ fn id_of(kind: &str) -> String {
     format!("mcp.connections.{kind}")
 }
 
-/// Resolves the accounts of the file, and leaves others to the application.
+/// Resolves the accounts of the configuration file, and passes other accounts to the application's broker.
 struct Broker {
     accounts: BTreeMap<String, Account>,
-    /// The owner of the accounts: runs of other principals get no token.
+    /// The owner of the accounts. Runs of other principals get no token.
     principal: Option<Arc<str>>,
     tenant: Option<Arc<str>>,
     others: Option<Arc<dyn ConnectionBroker>>,
@@ -107,7 +107,7 @@ impl ConnectionBroker for Broker {
 }
 
 impl Account {
-    /// Reads the token. The error never quotes the text that was read.
+    /// Reads the token. The error never quotes the text of the variable or the output of the command.
     async fn token(&self) -> Result<Secret<String>, String> {
         let text = match (&self.token_env, &self.token_command) {
             (Some(variable), _) => {
@@ -132,8 +132,8 @@ impl Account {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        // Dropping the group ends a running command however the call ends. A process that a successful command leaves
-        // behind, such as a key agent, stays.
+        // Dropping the group ends a command that still runs. After a success, a process that the command started, such
+        // as a key agent, stays.
         let mut process =
             ProcessGroup::start(&mut command).map_err(|error| format!("`token_command` cannot be started: {error}"))?;
         let stdout = process.child().stdout.take().ok_or("`token_command` has no standard output")?;
@@ -152,7 +152,7 @@ impl Account {
     }
 }
 
-/// Reads a token. Fails for a string longer than `MAX_BYTES`.
+/// Reads a token of at most `MAX_BYTES` bytes.
 async fn read(stream: impl AsyncRead + Unpin) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     stream.take(MAX_BYTES + 1).read_to_end(&mut text).await?;

@@ -1,4 +1,4 @@
-//! Writes pins into the text of a policy, so that its comments and its order stay.
+//! Writes pins into the text of a policy, and keeps its comments and its order.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use tool_runtime::tool::Hash;
 
 use crate::written::PolicyFile;
 
-/// The lines to write about a tool.
+/// The lines to write for a tool.
 pub(super) struct Pin {
     pub(super) pin: Hash,
-    /// The paths that its allowlist can name, as its server calls them.
+    /// The paths that the tool's allowlist can name, with the server's names.
     pub(super) paths: Vec<String>,
 }
 
 impl Pin {
-    /// The line of an empty allowlist, to be completed by hand.
+    /// Returns the line of an empty allowlist, which a person completes.
     fn allowlist(&self) -> String {
         let is_plain = |path: &&String| {
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'*' | b'$');
@@ -29,7 +29,7 @@ impl Pin {
     }
 }
 
-/// Returns the text with these pins. `None` if they cannot be inserted as lines, such as into an inline table.
+/// Returns the text with these pins; `None` if they cannot be inserted as lines, for example into an inline table.
 pub(super) fn with_pins(text: &str, pins: &BTreeMap<String, Pin>) -> Option<String> {
     let written = PolicyFile::of(&ToolPolicy::from_toml(text).ok()?).ok()?;
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -65,13 +65,13 @@ pub(super) fn with_pins(text: &str, pins: &BTreeMap<String, Pin>) -> Option<Stri
         }
     }
     let edited = lines.join("\n") + "\n";
-    // The edited text is parsed again: it must equal the old policy with these pins, or it is refused.
+    // The edited text must parse to the old policy with these pins; otherwise it is refused.
     let after = ToolPolicy::from_toml(&edited).ok()?;
     let pins = pins.iter().map(|(name, tool)| (name.clone(), tool.pin)).collect();
     (written.with_pins(&pins)? == after).then_some(edited)
 }
 
-/// The name of the table that a line begins, without quotation marks.
+/// Returns the name of the table that a line begins, without quotation marks.
 fn table(line: &str) -> Option<String> {
     let name = line.trim().strip_prefix('[')?.split(']').next()?;
     (!name.starts_with('[')).then(|| name.replace(['"', '\'', ' '], ""))

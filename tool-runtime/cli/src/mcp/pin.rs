@@ -20,10 +20,10 @@ use crate::text::nearest;
 use crate::written::PolicyFile;
 use crate::{input, replace, terminal};
 
-/// The pinned definitions, which are kept in a file next to the policy.
+/// The pinned definitions, from a file next to the policy.
 type Pins = BTreeMap<String, Value>;
 
-/// The tools to pin: their names, or all.
+/// The tools to pin: their names, and whether to pin all.
 type Wanted<'a> = (&'a [String], bool);
 
 pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, wanted: Wanted<'_>, yes: bool) -> Result<Exit, Failure> {
@@ -38,7 +38,7 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, wanted: Wanted<'_>, ye
     let source = source(cli, servers).await?;
     let (tools, notes) = (source.tools(), source.notes());
     source.shutdown().await;
-    // The tools of a server that is down may be among the wanted ones.
+    // A wanted tool may belong to a server that is down.
     let mut exit = if notes.values().any(|note| is_down(note)) { Exit::Failed } else { Exit::Done };
     for (server, note) in notes {
         terminal::message(&terminal::safe_lines(&format!("the server `{server}`: {note}")));
@@ -58,7 +58,7 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, wanted: Wanted<'_>, ye
         if old == Some(pin) {
             continue;
         }
-        // Compares only with the definition that has the pinned hash; another kept one would show wrong differences.
+        // Only the definition with the pinned hash is compared. Another one would show wrong differences.
         let before = kept.get(name).filter(|before| old == Some(McpTool::pin_of(before)));
         let changes = before.and_then(|before| tool.changes(before));
         show(name, before, definition, old);
@@ -91,7 +91,7 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, wanted: Wanted<'_>, ye
         let lines = lines.join("\n");
         return Err(Failure::usage(format!("the policy does not have a table for each tool; write by hand:\n{lines}")));
     };
-    // The definitions first: a crash between the two writes then enables nothing.
+    // The definitions are written first, so that a crash between the two writes enables no tool.
     let kept = serde_json::to_vec_pretty(&kept).unwrap_or_default();
     replace::whole(&beside, &kept)?;
     replace::whole(&path, edited.as_bytes())?;
@@ -104,7 +104,7 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, wanted: Wanted<'_>, ye
     Ok(exit)
 }
 
-/// Returns the name of a tool in a policy. A rejected tool has no name of its own, so it is the one that it would have.
+/// Returns the name of a tool in a policy. For a rejected tool, returns the name that it would have.
 fn name_of(tool: &McpTool) -> Cow<'_, str> {
     match tool.name() {
         Some(name) => name.into(),
@@ -140,7 +140,7 @@ fn chosen<'a>(
     names.iter().map(find).collect()
 }
 
-/// Reads the definitions that were pinned before. They enable no tool; only the policy does.
+/// Reads the definitions that were pinned before. They only serve for comparisons; the policy enables tools.
 fn read(path: &Path) -> Result<Pins, Failure> {
     if !path.exists() {
         return Ok(Pins::new());

@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::process::{Child, Command};
 
-/// A process in its own group. If it is dropped before its end was awaited, the whole group is killed.
+/// A process in its own group. Dropping it before its end was awaited kills the whole group.
 pub(super) struct ProcessGroup(Child);
 
 impl ProcessGroup {
@@ -22,8 +22,8 @@ impl ProcessGroup {
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        // `id` is `None` once the end was awaited, because the id may belong to another process then. Before that, it
-        // is also the id of the group.
+        // `id` is the id of the group, too. It is `None` after the end was awaited, because the id may then belong to
+        // another process.
         #[cfg(unix)]
         if let Some(group) = self.0.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?)) {
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);

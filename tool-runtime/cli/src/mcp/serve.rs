@@ -1,4 +1,4 @@
-//! `mcp serve`: the application's tools for an MCP client.
+//! `mcp serve`: serves the application's tools to MCP clients.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use crate::exit::{Exit, Failure};
 use crate::session::Cli;
 use crate::{attend, log, terminal};
 
-/// The time that running calls have after the signal to end.
+/// The time that running calls have to end after the signal.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Serves one client over standard input and output until it closes them, or many over HTTP. Every client acts for the
-/// principal of the command line.
+/// Serves one client over standard input and output until it closes them, or many clients over HTTP. Every client acts
+/// for the principal of the command line.
 pub(super) async fn serve(cli: &Cli<'_>, http: Option<SocketAddr>) -> Result<Exit, Failure> {
     if let Some(address) = http.filter(|address| !address.ip().is_loopback()) {
         return Err(Failure::usage(format!(
@@ -36,7 +36,7 @@ pub(super) async fn serve(cli: &Cli<'_>, http: Option<SocketAddr>) -> Result<Exi
     let options = gate.options(None);
     let builder = McpServer::builder(gate.runner.clone(), move |_: &Peer<'_>| Some(options.clone()))
         .name(cli.app.name, cli.app.version);
-    // A call can also wait because of an earlier one of unknown outcome.
+    // A call can wait even if the policy requires no approval: an earlier call may have an unknown outcome.
     let builder = if cli.settings.store.is_none() { builder.without_approvers() } else { builder };
     let server = builder.build().map_err(|error| failed(&error))?;
     let Some(address) = http else {

@@ -1,4 +1,4 @@
-//! The servers that a command is about.
+//! Connects to the MCP servers of a command.
 
 use tool_runtime::mcp::source::ToolSource;
 
@@ -12,7 +12,7 @@ pub(super) fn is_down(note: &str) -> bool {
     note.starts_with("down: ")
 }
 
-/// Connects to the servers that a command names, or to those of the configuration file.
+/// Connects to the server that a command names, or to the servers of the configuration file.
 pub(super) async fn source(cli: &Cli<'_>, named: &Servers) -> Result<ToolSource, Failure> {
     let servers = match settings::named(named)? {
         Some(server) => vec![server],

@@ -1,4 +1,4 @@
-//! The servers of the configuration file: `[mcp.servers.ID]`.
+//! The MCP servers of the configuration file: `[mcp.servers.ID]`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::mcp::connections;
 use crate::mcp::connections::Account;
 use crate::terminal;
 
-/// The servers that a command is about: those of the configuration file, or one that is named here.
+/// The servers of a command: those of the configuration file, or one that these options name.
 #[derive(Debug, Args)]
 pub(crate) struct Servers {
     /// The id of the server that `--url` or the command names
@@ -46,27 +46,27 @@ pub(crate) struct McpSettings {
 struct ServerSettings {
     /// The command with its arguments.
     command: Option<Vec<String>>,
-    /// Variables of this process's environment that the command gets; `PATH` by default.
+    /// The names of the environment variables for the command; `PATH` by default.
     env: Option<Vec<String>>,
     /// The folder in which the command starts.
     folder: Option<PathBuf>,
     url: Option<String>,
-    /// Headers, each with the variable of the environment that holds its value.
+    /// The environment variables with the values of headers, by header.
     header_env: Option<BTreeMap<String, String>>,
-    /// The kind of the connection whose token each call has.
+    /// The kind of the connection whose token is sent with each call.
     connection: Option<String>,
     connect_timeout_ms: Option<u64>,
     call_timeout_ms: Option<u64>,
 }
 
-/// The servers of the configuration file.
+/// Returns the servers of the configuration file.
 pub(crate) fn servers(settings: &McpSettings) -> Result<Vec<RemoteServer>, Failure> {
     let used: Vec<_> = settings.servers.values().filter_map(|server| server.connection.as_deref()).collect();
     connections::check(&settings.connections, &used)?;
     settings.servers.iter().map(|(id, settings)| server(id, settings)).collect()
 }
 
-/// Lets runs of this party use the accounts of the configuration file.
+/// Adds the accounts of the configuration file, for runs of this party.
 pub(crate) fn connected(
     adapters: Adapters,
     settings: &McpSettings,
@@ -75,7 +75,7 @@ pub(crate) fn connected(
     connections::bound(adapters, &settings.connections, (principal, tenant))
 }
 
-/// The server that a command line names; `None` if it names none.
+/// Returns the server that the options name; `None` if they name none.
 pub(super) fn named(servers: &Servers) -> Result<Option<RemoteServer>, Failure> {
     let command = Some(servers.command.clone()).filter(|command| !command.is_empty());
     if command.is_none() && servers.url.is_none() {
@@ -128,7 +128,7 @@ fn server(id: &str, settings: &ServerSettings) -> Result<RemoteServer, Failure> 
                 server = server.header(header, value);
             }
             match &settings.connection {
-                // Leaks one name per server: elsewhere names of kinds are `&'static str` in the source.
+                // This leaks one name per server, because a kind is a `&'static str`.
                 Some(kind) => server.connection(kind.clone().leak()),
                 None => server,
             }
@@ -144,7 +144,7 @@ fn server(id: &str, settings: &ServerSettings) -> Result<RemoteServer, Failure> 
     Ok(server)
 }
 
-/// Starts to connect to servers. One that cannot be reached is noted by the commands that need it.
+/// Starts to connect to servers. The commands that need an unreachable server print a note about it.
 pub(crate) fn start(servers: Vec<RemoteServer>) -> Result<ToolSource, Failure> {
     ToolSource::start(servers).map_err(|error| Failure::usage(error.to_string()).code("config"))
 }

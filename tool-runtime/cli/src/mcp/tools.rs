@@ -1,4 +1,4 @@
-//! `mcp tools`: the tools that servers offer, with their state under the policy.
+//! `mcp tools`: lists the tools that servers offer, with their state under the policy.
 
 use serde_json::json;
 use tool_runtime::mcp::source::McpTool;
@@ -9,7 +9,7 @@ use crate::mcp::settings::Servers;
 use crate::session::Cli;
 use crate::{table, terminal};
 
-/// How much of a pin a table shows.
+/// The number of characters of a pin in the table.
 const SHORT: usize = 12;
 
 pub(super) async fn tools(cli: &Cli<'_>, servers: &Servers) -> Result<Exit, Failure> {
@@ -52,7 +52,7 @@ pub(super) async fn tools(cli: &Cli<'_>, servers: &Servers) -> Result<Exit, Fail
     Ok(if is_down { Exit::Failed } else { Exit::Done })
 }
 
-/// The hints of a server about its tool. They are unchecked claims, and no decision depends on them.
+/// Returns the hints of a server about its tool. They are unchecked, and no decision depends on them.
 fn claims(tool: &McpTool) -> String {
     let hints = tool.definition().and_then(|definition| definition.get("annotations")?.as_object());
     let claims: Vec<_> = hints

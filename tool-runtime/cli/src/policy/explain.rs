@@ -1,4 +1,4 @@
-//! `policy explain`: which rule decides on a tool at each of the three stages.
+//! `policy explain`: prints the rule that decides on a tool at each of the three stages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -69,13 +69,13 @@ struct Explained<'a> {
     tool: &'a str,
     effect: &'a str,
     stages: Vec<Stage>,
-    /// How many different deciders have to approve the call, if the policy requires several.
+    /// The required number of different deciders, if the policy requires several.
     #[serde(skip_serializing_if = "Option::is_none")]
     required_approvals: Option<u32>,
-    /// The notices about its calls, if the policy enables them.
+    /// The notices about calls of the tool, if the policy enables them.
     #[serde(skip_serializing_if = "Option::is_none")]
     notices: Option<Noticed>,
-    /// The reason why no call can run, even if all stages allow it.
+    /// The reason why no call of the tool can run, even if all stages allow it.
     #[serde(skip_serializing_if = "Option::is_none")]
     unready: Option<Cause>,
     /// Notes on unknown names in the request, such as a label that no rule names.
@@ -90,7 +90,7 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
     };
     let policy = cli.checked_policy(&found)?;
     let (party, labels) = (cli.party(), values::shared(&asked.labels));
-    // A model's tools are chosen before there is any result, so only labels of the application count at that stage.
+    // The visible tools are chosen before any result, so only labels of the application count at that stage.
     let written = PolicyFile::of(&policy)?;
     let from_run = |label: &&Arc<str>| written.label(label, "from_run") == Some(&true.into());
     let first: Vec<_> = labels.iter().filter(from_run).cloned().collect();
@@ -129,7 +129,7 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
     let required_approvals = rules.clone().next().map(|_| required).filter(|required| *required > 1);
     let effect = effect.as_str();
     let unready = unready.as_ref().map(|why| Cause { code: why.code(), why: why.to_string() });
-    // The exit of the call itself.
+    // The exit is that of the call itself.
     let exit = match stages.iter().map(|stage| exit(stage.decided.verdict)).max().unwrap_or(Exit::Done) {
         Exit::Denied => Exit::Denied,
         _ if unready.is_some() => Exit::Failed,
@@ -176,8 +176,8 @@ fn print(explained: &Explained<'_>) {
     }
 }
 
-/// Notes on labels and graphs that neither the policy nor the application knows: they have no effect, and may be typing
-/// errors.
+/// Returns notes on labels and graphs that neither the policy nor the application knows. They have no effect, and may
+/// be typing errors.
 fn unknown(asked: &Explain, catalog: &ToolCatalog, policy: &ToolPolicy) -> Vec<String> {
     let meant = |wrong: &str, names: &BTreeSet<&str>| {
         let nearest = nearest(wrong, names.iter().copied());

@@ -1,4 +1,4 @@
-//! `policy replay`: decides past calls again under another policy.
+//! `policy replay`: decides recorded calls again under another policy.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -32,13 +32,13 @@ pub(crate) struct Replay {
     differences: bool,
 }
 
-/// The arguments of a record.
+/// The arguments in a record.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum PastArguments {
-    /// They were read; sensitive ones are masked.
+    /// The parsed arguments, with sensitive ones masked.
     Masked(JsonText),
-    /// They could not be read.
+    /// Arguments that could not be parsed.
     Unread(serde::de::IgnoredAny),
 }
 
@@ -73,11 +73,11 @@ struct Again {
     tool: String,
     result: Compared,
     before: Decision,
-    /// The decision of the other policy. `None` if the record is not enough to decide.
+    /// The decision of the other policy; `None` if the record does not contain enough to decide.
     now: Option<Decision>,
 }
 
-/// How the two decisions on a call compare.
+/// The comparison of the two decisions on a call.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Compared {
@@ -117,7 +117,7 @@ pub(super) fn replay(cli: &Cli<'_>, asked: &Replay) -> Result<Exit, Failure> {
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let wrong = |error: serde_json::Error| {
             let place = format!("{}, line {}", records.display(), number + 1);
-            // The text of the error could quote a value.
+            // The error's text could quote a private value, so the message has only the column.
             Failure::usage(format!("{place}: not a record (column {})", error.column())).code("unreadable_input")
         };
         let Some(record) = call(serde_json::from_str(line).map_err(wrong)?) else {
@@ -138,8 +138,8 @@ pub(super) fn replay(cli: &Cli<'_>, asked: &Replay) -> Result<Exit, Failure> {
     Ok(if counts.differ.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// Returns the record of a call in a line: alone, in a document that wraps it, or under the name of its kind. `None`
-/// for any other record.
+/// Returns the record of a call in a line: alone, inside another object, or under the name of its kind. `None` for any
+/// other record.
 fn call(line: Value) -> Option<Value> {
     let Value::Object(mut members) = line else { return None };
     let other = members.get("kind").is_some_and(|kind| kind != "call");
@@ -149,18 +149,18 @@ fn call(line: Value) -> Option<Value> {
     ["record", "call", "entry"].iter().find_map(|key| members.remove(*key)).filter(|_| !other).and_then(call)
 }
 
-/// The other policy, with the labels that it puts on the runs.
+/// The other policy, and the labels that runs have under it.
 struct Other {
     catalog: Arc<ToolCatalog>,
     policy: ToolPolicy,
     party: Party,
     given: Vec<Arc<str>>,
-    /// The labels of each run under this policy. They grow with its results.
+    /// The labels of each run under this policy. Results of tools add labels.
     labels: HashMap<Arc<str>, Vec<Arc<str>>>,
 }
 
 impl Other {
-    /// Decides a call again. `None` if its record has no decision of a policy.
+    /// Decides a call again; `None` if its record has no decision of a policy.
     fn compare(&mut self, past: Past) -> Option<Again> {
         let before = past.decision.clone().filter(|_| past.meant_for.is_none())?;
         let catalog = Arc::clone(&self.catalog);
@@ -193,7 +193,7 @@ impl Other {
         }
     }
 
-    /// Returns the decision under this policy. `None` if the record is not enough to decide.
+    /// Returns the decision under this policy; `None` if the record does not contain enough to decide.
     fn decide(&self, past: &Past, tool: &PolicyResource<'_>) -> Option<Decision> {
         let roles: Vec<_> = past.roles.iter().chain(&self.party.roles).cloned().collect();
         let context = PolicyContext {
@@ -236,7 +236,7 @@ impl Again {
     }
 }
 
-/// The last line of `--json`.
+/// The last line that `--json` prints.
 #[derive(Serialize)]
 struct Summary<'a> {
     counts: &'a Counts,
@@ -265,7 +265,7 @@ impl Counts {
     }
 }
 
-/// A decision as text: the verdict and its rule.
+/// Returns a decision as text: the verdict and its rule.
 fn describe(decision: &Decision) -> String {
     format!("{} ({})", decision.verdict, decision.rule)
 }

@@ -1,4 +1,5 @@
-//! A sentence on why a rule of a policy applies. It names keys, labels and pointers, never the value of an argument.
+//! Explains in one sentence why a rule of a policy applies. The sentence names keys, labels and pointers, but never the
+//! value of an argument.
 
 use tool_runtime::call::{Decision, Verdict};
 use tool_runtime::error::Problem;
@@ -7,7 +8,7 @@ use tool_runtime::{ToolPolicy, ToolSpec};
 use crate::policy::explain::Explain;
 use crate::written::PolicyFile;
 
-/// The sentence for the rule of a decision.
+/// Returns the sentence for the rule of a decision.
 pub(super) fn of(
     decision: &Decision,
     policy: &ToolPolicy,
@@ -54,7 +55,7 @@ fn who(asked: &Explain) -> &'static str {
     if asked.caller == tool_runtime::call::Caller::Direct { "this run" } else { "this caller" }
 }
 
-/// `NAME.arguments[2]`: the pointer of the rule.
+/// Returns the sentence for an argument rule, such as `NAME.arguments[2]`.
 fn argument(rest: &str, written: &PolicyFile, name: &str) -> String {
     let at = rest.rsplit_once('[').and_then(|(_, at)| at.strip_suffix(']')).and_then(|at| at.parse::<usize>().ok());
     let pointer = at.and_then(|at| written.tool(name, "arguments")?.get(at)?.get("pointer")?.as_str());

@@ -1,4 +1,4 @@
-//! One write inside an open transaction: runs the change over the documents that were read, and collects the result.
+//! Applies one write inside an open transaction: runs the change on the documents that it read, and collects the rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) enum Work {
 }
 
 impl Work {
-    /// Returns the locks to take, in the order that all processes keep.
+    /// Returns the names of the locks to take, in the order that all processes use.
     pub(super) fn locks(&self) -> BTreeSet<String> {
         match self {
             Self::Append(record) => BTreeSet::from([Key::run(Arc::clone(record.run_id())).lock()]),
@@ -35,7 +35,8 @@ impl Work {
 pub(super) enum Failed {
     /// The change returned an error, and the transaction can continue without it.
     Refused(StoreError),
-    /// The change closes runs or erases records, which needs a transaction of its own. It can continue without it.
+    /// The change closes runs or erases records, and needs a transaction of its own. A shared transaction can continue
+    /// without it.
     Apart,
     /// The database failed, and the transaction is void.
     Database(sqlx::Error),
@@ -47,15 +48,15 @@ impl From<sqlx::Error> for Failed {
     }
 }
 
-/// The rows that a write left in the database, by which to look it up when its commit was not acknowledged.
+/// The rows that a write put into the database. If the commit is not acknowledged, they show whether it happened.
 #[derive(Default)]
 pub(super) struct WrittenRows {
-    /// A document that is due was written.
+    /// Whether the write made a document due.
     pub(super) wakes: bool,
     documents: Vec<(Key, Option<Stored>)>,
-    /// Records that exist were changed.
+    /// Whether the write changed existing records.
     changes: bool,
-    /// The run, the place and the hash of the last record.
+    /// The last record: its run, its sequence number and its hash.
     record: Option<(String, i64, String)>,
 }
 
@@ -69,13 +70,13 @@ impl WrittenRows {
         self.record = later.record.or_else(|| self.record.take());
     }
 
-    /// Whether it wrote nothing.
+    /// Whether the write changed no row.
     pub(super) const fn is_nothing(&self) -> bool {
         self.documents.is_empty() && self.record.is_none() && !self.changes
     }
 
-    /// Whether the database has the write; the caller holds the same locks. A record is proof. Without one, documents
-    /// that equal the expected ones need no second write.
+    /// Whether the database has the write. The caller holds the same locks. A record proves that it has; without a
+    /// record, equal documents show that no second write is needed.
     pub(super) async fn is_kept(&self, connection: &mut Connection) -> Result<bool, sqlx::Error> {
         if let Some((run, sequence, hash)) = &self.record {
             let sql = "SELECT sequence FROM tool_runtime_records WHERE run_id = $1 AND sequence = $2 AND hash = $3";
@@ -83,8 +84,8 @@ impl WrittenRows {
             return Ok(!connection.rows::<(i64,)>(sql, arguments).await?.is_empty());
         }
         if self.changes {
-            // Without a record, the database does not show that the change was committed. It runs again: it checks its
-            // own condition.
+            // Without a record, the database does not show whether the change was committed. The change can run again,
+            // because it checks its own condition.
             return Ok(false);
         }
         let mut needs = Needs::default();
@@ -108,8 +109,8 @@ pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Tim
     Ok(written)
 }
 
-/// Runs a write over what its transaction read, and adds the rows to write. A transaction of several writes passes no
-/// connection; a change that needs further statements is then refused.
+/// Runs a write on the rows that its transaction read, and adds the rows to write. A transaction of several writes
+/// passes no connection, which refuses changes that need further statements.
 pub(super) async fn change(
     connection: Option<&mut Connection>,
     work: &mut Work,
@@ -136,7 +137,7 @@ pub(super) async fn change(
     let (documents, closed, erased, records) = transaction.into_writes();
     for (key, document) in documents {
         let stored = set(&key, document.as_ref(), seen.found.stored(&key), rows)?;
-        // Another process may change a document that the change only added before the commit is looked up.
+        // Only these documents are compared later. Another process may change an added one before the lookup.
         if keys.contains(&key) {
             written.documents.push((key, stored));
         }
@@ -165,8 +166,8 @@ pub(super) async fn change(
 /// The kinds of the documents of a run that are removed when the run is closed.
 const OF_RUN: &str = "('call', 'waiting', 'decided', 'post', 'notice')";
 
-/// Closes a run, if no call of it is open, and removes its calls. With `end`, it also removes the records of the run,
-/// if their chain ends there.
+/// Closes a run if none of its calls is open, and removes its calls. With `end`, also removes the records of the run if
+/// their chain still ends there.
 async fn close(connection: &mut Connection, run: &str, end: Option<Chain>) -> Result<(), Failed> {
     let open = "SELECT number FROM tool_runtime_documents \
                 WHERE space IN ('call', 'waiting') AND scope = $1 AND due IS NOT NULL LIMIT 1";
@@ -183,7 +184,7 @@ async fn close(connection: &mut Connection, run: &str, end: Option<Chain>) -> Re
     Ok(())
 }
 
-/// Replaces the contents of a record, if it is there.
+/// Replaces the contents of a record if it exists.
 async fn erase(connection: &mut Connection, sealed: &SealedRecord) -> Result<(), Failed> {
     let record = &sealed.record;
     let sequence =
@@ -201,7 +202,7 @@ async fn erase(connection: &mut Connection, sealed: &SealedRecord) -> Result<(),
     Ok(())
 }
 
-/// The maximum number of documents that one statement reads: databases limit the number of arguments.
+/// The maximum number of documents that one statement reads, because databases limit the number of arguments.
 pub(super) const MOST_KEYS: usize = 100;
 
 fn text<T: serde::Serialize>(value: &T) -> Result<String, Failed> {
@@ -237,14 +238,14 @@ fn set(
     Ok(Some(stored))
 }
 
-/// Returns the columns by which workers find and count runs: the lane, and the end of the lease.
+/// Returns the columns that workers use to find and count runs: the lane, and the end of the lease.
 pub(super) fn queued(document: &StoredDocument) -> [Value; 2] {
     let lane = document.lane().map(|lane| lane.to_string());
     [Value::Text(lane), Value::Int(document.leased_until().map(micros_from))]
 }
 
-/// Appends records, each to the chain of its run. `seen` has the ends of chains that were read, and `chains` those
-/// whose records were removed.
+/// Appends records, each to the chain of its run. `seen` has the ends of the chains that were read, and `chains` the
+/// ends of the chains whose records were removed.
 async fn append(
     mut connection: Option<&mut Connection>,
     seen: &BTreeMap<String, Chain>,
@@ -275,7 +276,7 @@ async fn head(connection: &mut Connection, run: &str) -> Result<Chain, Failed> {
     last.first().map_or(Ok(Chain::new()), |(sequence, hash)| after(*sequence, hash))
 }
 
-/// Returns the texts by which a record is found: run, call, kind, tool, outcome or decision, principal, tenant,
+/// Returns the columns by which filters find a record: run, call, kind, tool, outcome or decision, principal, tenant,
 /// decider.
 pub(super) fn filed(record: &AuditRecord) -> [Option<String>; 8] {
     let decider = record.as_decision().and_then(|decision| decision.decider.as_ref()).map(Decider::principal);

@@ -1,4 +1,4 @@
-//! [`Database`] and [`Connection`]: the same statements for SQLite and PostgreSQL, and for tables of another prefix.
+//! [`Database`] and [`Connection`]: one interface to SQLite and PostgreSQL, and to tables with any prefix.
 
 use std::future::poll_fn;
 
@@ -39,8 +39,9 @@ impl Database {
         Ok(Connection { of, prefix: self.prefix.clone() })
     }
 
-    /// Returns how many transactions may run at the same time, apart from those of single writes that wait for a lock
-    /// of another process. Few transactions of many writes need less of the server than many of one.
+    /// Returns the maximum number of workers, each with one transaction. The number is small, because few transactions
+    /// of many writes cost the server less than many transactions of one. Single writes that wait for a lock of another
+    /// process have transactions of their own, which do not count.
     pub(super) fn writers(&self) -> usize {
         match &self.connections {
             #[cfg(feature = "sqlite")]
@@ -50,7 +51,7 @@ impl Database {
         }
     }
 
-    /// Whether another task could get a connection now.
+    /// Whether a connection is available now.
     #[cfg(feature = "postgres")]
     pub(super) fn has_spare(&self) -> bool {
         match &self.connections {
@@ -80,7 +81,7 @@ impl Database {
     }
 }
 
-/// A connection. After any failure it is closed, so that the next caller never gets a connection inside a transaction.
+/// A connection. Any failure closes it, so that no caller gets a connection inside a transaction.
 pub(super) struct Connection {
     of: Of,
     prefix: Prefix,
@@ -118,8 +119,8 @@ impl From<&str> for Value {
     }
 }
 
-/// An argument that has the values of a column: for statements of PostgreSQL, whose text does not depend on the number
-/// of rows.
+/// An argument that holds all values of a column. With such arguments, the text of a statement of PostgreSQL does not
+/// depend on the number of rows.
 #[cfg(feature = "postgres")]
 pub(super) enum Array {
     Ints(Vec<Option<i64>>),
@@ -138,7 +139,7 @@ impl Array {
         Self::Texts(texts.into_iter().map(Some).collect())
     }
 
-    /// Adds a value of the array's type; another one is null.
+    /// Adds a value. A value of the wrong type is added as null.
     pub(super) fn push(&mut self, value: Value) {
         match (self, value) {
             (Self::Ints(all), Value::Int(value)) => all.push(value),
@@ -149,7 +150,7 @@ impl Array {
     }
 }
 
-/// A type that a row of either database can be read into.
+/// A type into which a row of either database can be read.
 pub(super) trait Row: Send + Unpin + OfSqlite + OfPostgres {}
 
 impl<T: Send + Unpin + OfSqlite + OfPostgres> Row for T {}
@@ -192,13 +193,13 @@ impl Connection {
         }
     }
 
-    /// Runs statements without arguments. Their text comes only from this library.
+    /// Runs statements without arguments. The text must come from this library.
     pub(super) async fn run(&mut self, sql: impl Into<String>) -> Result<(), sqlx::Error> {
         let sql = self.prefix.named(sql.into());
         on!(&mut self.of, of => raw_sql(sql).execute(&mut **of).await.map(drop))
     }
 
-    /// Runs statements without arguments and returns the last row. Their text comes only from this library.
+    /// Runs statements without arguments and returns the last row. The text must come from this library.
     pub(super) async fn last<T: Row>(&mut self, sql: impl Into<String>) -> Result<T, sqlx::Error> {
         let sql = self.prefix.named(sql.into());
         on!(&mut self.of, of => match raw_sql(sql).fetch_all(&mut **of).await?.last() {
@@ -207,7 +208,7 @@ impl Connection {
         })
     }
 
-    /// Runs a statement and returns its rows. Its text comes only from this library; values from outside are arguments.
+    /// Runs a statement and returns its rows. The text must come from this library; foreign values are arguments.
     pub(super) async fn rows<T: Row>(
         &mut self,
         sql: impl Into<String>,
@@ -216,7 +217,7 @@ impl Connection {
         self.page(sql, arguments, (usize::MAX, |_: &T| 0)).await.map(|(rows, _)| rows)
     }
 
-    /// Runs a statement of PostgreSQL over arrays and returns its rows.
+    /// Runs a statement of PostgreSQL with arrays as arguments, and returns its rows.
     #[cfg(feature = "postgres")]
     pub(super) async fn arrays<T: Row>(
         &mut self,
@@ -237,8 +238,8 @@ impl Connection {
         }
     }
 
-    /// Runs a statement and returns its first rows, up to `most` bytes together but at least one row, if there are any.
-    /// Also returns whether rows may be left; in that case the connection has to be discarded.
+    /// Runs a statement and returns its first rows: up to `most` bytes together, but at least one row. Also returns
+    /// whether rows may be left; the caller must then discard the connection.
     pub(super) async fn page<T: Row>(
         &mut self,
         sql: impl Into<String>,

@@ -1,18 +1,18 @@
-//! The classification of a database's failures.
+//! Classifies the failures of a database.
 
 use std::io::ErrorKind;
 
 use sqlx::Error;
 use tool_runtime::store::StoreError;
 
-/// Whether the same statement can succeed later without a change of the settings: the server restarts, possibly behind
-/// a proxy that accepts connections meanwhile, or it resolved a deadlock or a conflict of two transactions.
+/// Whether the same statement can succeed later without a change of the settings. This is so while the server restarts,
+/// possibly behind a proxy that accepts connections, and after a deadlock or a conflict of two transactions.
 pub(super) fn is_transient(error: &Error) -> bool {
     match error {
         // A rejected certificate is `InvalidData`. `NotFound` is transient, because a starting server has no socket
         // yet.
         Error::Io(error) => !matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::PermissionDenied),
-        // A proxy without a server closes the connection before an answer, or answers in the server's place.
+        // A proxy whose server is down closes the connection, or sends its own answer.
         Error::Protocol(text) => !text.starts_with("unsupported authentication"),
         Error::WorkerCrashed | Error::PoolTimedOut => true,
         Error::Database(error) => error.code().is_some_and(|code| {

@@ -1,9 +1,9 @@
-//! Group commit in PostgreSQL: the writes that wait share a transaction of four round trips, and one or two more for
-//! the lists of the parts of long texts.
+//! Group commit in PostgreSQL. The waiting writes share a transaction of four round trips, and one or two more if long
+//! texts have changed.
 //!
-//! The transaction takes locks without waiting, so that it delays no write by a lock that another process holds. Its
-//! changes run before anything is written, so that a refused change leaves no trace. A write that cannot be part of it,
-//! or whose transaction failed, gets a transaction of its own.
+//! The transaction takes locks without waiting, so that a lock of another process delays no other write. All changes
+//! run before any row is written, so that a refused change leaves no trace. A write that cannot share the transaction,
+//! or whose shared transaction failed, gets a transaction of its own.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use crate::store::seen::{Needs, Seen};
 use crate::store::shared::Shared;
 use crate::store::write::{Locks, PAUSE, alone, begin, commit, hire, numbers};
 
-/// How a write of a group ended.
+/// The state of a write after its group.
 enum Fate {
     Ended(Result<(), StoreError>),
-    /// It wrote rows, and ends with its transaction.
+    /// The write has rows in the shared transaction, and ends with it.
     Wrote(WrittenRows),
-    /// It needs a transaction of its own.
+    /// The write needs a transaction of its own.
     Apart,
 }
 
-/// Executes writes, no two of which need the same lock. `kept` is the connection of the worker's transaction before:
-/// each return to the pool costs a round trip.
+/// Executes writes, no two of which need the same lock. `kept` is the connection of the worker's previous transaction.
+/// Keeping it saves a round trip, which each return to the pool costs.
 pub(super) async fn write(shared: &Arc<Shared>, mut batch: Batch, kept: &mut Option<Connection>) {
     let end = Instant::now() + shared.patience;
     let mut fates: Vec<_> = batch.jobs.iter().map(|_| Fate::Apart).collect();
@@ -51,7 +51,7 @@ pub(super) async fn write(shared: &Arc<Shared>, mut batch: Batch, kept: &mut Opt
     }
 }
 
-/// Executes one write in its own transactions, apart from the workers: it may wait for a lock or for the server.
+/// Executes one write in its own task and transaction, because it may wait for a lock or for the server.
 fn apart(shared: &Arc<Shared>, mut batch: Batch, end: Instant, mut unsure: Option<WrittenRows>) {
     let shared = Arc::clone(shared);
     shared.handle.clone().spawn(async move {
@@ -65,7 +65,7 @@ fn apart(shared: &Arc<Shared>, mut batch: Batch, end: Instant, mut unsure: Optio
     });
 }
 
-/// Executes writes in one transaction. After an error, `is_unsure` is `true` if it may be committed nevertheless.
+/// Executes writes in one transaction. After an error, `is_unsure` is `true` if the transaction may be committed.
 async fn in_one(
     shared: &Arc<Shared>,
     jobs: &mut [Job],
@@ -75,7 +75,7 @@ async fn in_one(
 ) -> Result<(), sqlx::Error> {
     let mut connection = match kept.take() {
         Some(connection) => connection,
-        // Writes that wait for a connection do so in tasks of their own, each for its own patience.
+        // If no connection is free, each write waits for one in a task of its own.
         None => timeout(PAUSE, shared.database.connection()).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))?,
     };
     let tried = attempt(shared, &mut connection, jobs, fates, is_unsure).await;
@@ -99,7 +99,7 @@ async fn attempt(
     let (now, held) = match begin(shared, connection, Locks::Free(&all)).await {
         Ok(begun) => begun,
         Err(Failed::Database(error)) => return Err(error),
-        // Each write finds the same problem, with its database, and returns it.
+        // Each write then finds the same problem in its own transaction, and returns it.
         Err(_) => return connection.run("ROLLBACK").await,
     };
     let (mut taken, mut taken_fates, mut needs) = (Vec::new(), Vec::new(), Needs::default());

@@ -1,4 +1,5 @@
-//! The tables, by version. A database stores its version; a newer version than this library knows is refused.
+//! Creates and migrates the tables. A database stores the version of its tables. A version newer than this library is
+//! refused.
 
 use tool_runtime::store::{DocumentKind, StoreError, StoredDocument};
 
@@ -10,7 +11,7 @@ use crate::store::text::key;
 use crate::store::write::number;
 
 /// The version that this library reads and writes. Version 5 added legal holds, marks of purged runs and records in two
-/// parts, and version 6 cuts the lists of the parts of long texts: an older library must not overlook them.
+/// parts. Version 6 stores lists of the parts of long texts in pieces. An older library would misread either.
 pub(super) const VERSION: i64 = 6;
 
 /// The first version whose tables can have another prefix.
@@ -23,7 +24,7 @@ const LANED: i64 = 4;
 const TABLES: [&str; 2] =
     [include_str!("migrations/tables.sqlite.sql"), include_str!("migrations/tables.postgres.sql")];
 
-/// The migration from versions 1 and 2 to version 3. No release wrote those versions; their tables have no prefix. A
+/// The migration from versions 1 and 2, whose tables have no prefix, to version 3. No release wrote versions 1 and 2. A
 /// released migration never changes.
 const RENAMED: [&str; 2] =
     [include_str!("migrations/renamed.sqlite.sql"), include_str!("migrations/renamed.postgres.sql")];
@@ -37,7 +38,7 @@ const PAGE: i64 = 256;
 /// The comments on the tables in PostgreSQL.
 const COMMENTS: &str = include_str!("migrations/comments.postgres.sql");
 
-/// The expected tables. A different table of the same name is found before anything is written.
+/// The expected tables. They are checked before any write, in case the database has other tables of the same names.
 const SHAPE: [(&str, &str); 3] = [
     ("tool_runtime_documents", "number, space, scope, id, name, due, body, parts, lane, leased_until"),
     ("tool_runtime_parts", "scope, hash, body"),
@@ -47,7 +48,7 @@ const SHAPE: [(&str, &str); 3] = [
     ),
 ];
 
-/// Migrates a database to this library's version if it `may`, and refuses it otherwise.
+/// Migrates a database to this library's version. Refuses a database that needs it if `may` is `false`.
 pub(super) async fn migrate(database: &Database, may: bool) -> Result<(), StoreError> {
     let mut connection = database.connection().await.map_err(failed)?;
     let migrated = match version(database, &mut connection).await {
@@ -81,7 +82,7 @@ async fn version(database: &Database, connection: &mut Connection) -> Result<Opt
     let table = database.prefix.name("tool_runtime_schema");
     let sql = "SELECT version FROM tool_runtime_schema ORDER BY version DESC LIMIT 2";
     let rows = connection.rows::<(i64,)>(sql, []).await.map_err(unlike)?;
-    // A row that a newer library wrote takes precedence over all others.
+    // A newer version counts even if there are other rows. Otherwise there must be exactly one row.
     let oldest = if database.prefix.is_default() { 1 } else { PREFIXED };
     match rows.as_slice() {
         [(found,), ..] if *found > VERSION => Err(StoreError::Newer { found: *found, known: VERSION }),
@@ -93,7 +94,7 @@ async fn version(database: &Database, connection: &mut Connection) -> Result<Opt
     }
 }
 
-/// Creates or changes the tables. If several processes open the same database, one of them does it.
+/// Creates or changes the tables under a lock, so that only one of several processes does it.
 async fn under_lock(database: &Database, connection: &mut Connection) -> Result<(), StoreError> {
     let which = usize::from(!database.is_sqlite());
     if database.is_sqlite() {
@@ -134,8 +135,8 @@ async fn under_lock(database: &Database, connection: &mut Connection) -> Result<
     connection.run("COMMIT").await.map_err(failed)
 }
 
-/// Writes the lanes of the runs that have a due time, in one statement for each page: no other process reads or writes
-/// the documents meanwhile. All other runs get theirs when they are written next.
+/// Writes the lanes of the runs that have a due time, in one statement for each page. No other process reads or writes
+/// the documents during this time. Other runs get their lane at their next write.
 async fn fill_lanes(connection: &mut Connection) -> Result<(), StoreError> {
     type Row = (i64, String, String, Option<String>, String);
     let sql = "SELECT number, scope, id, name, body FROM tool_runtime_documents \
@@ -148,9 +149,9 @@ async fn fill_lanes(connection: &mut Connection) -> Result<(), StoreError> {
         let (mut places, mut arguments) = (Vec::new(), Vec::new());
         for (number, scope, id, name, body) in rows {
             let key = key(DocumentKind::Run, &scope, &id, name.as_deref());
-            // A run that cannot be read stays as it is: the worker that takes it reports it.
+            // A run that cannot be read stays unchanged. The worker that takes it reports the error.
             let Ok(run) = key.and_then(|key| StoredDocument::from_json(key, &body)) else { continue };
-            // The run of an engine or a server has a due time in older rows, and none in the queue.
+            // In older versions, a run of a workflow engine or a server had a due time. It is not in the queue.
             if run.due().is_none() {
                 continue;
             }
@@ -171,7 +172,7 @@ async fn fill_lanes(connection: &mut Connection) -> Result<(), StoreError> {
     }
 }
 
-/// Refuses tables that have the names of this library's tables and other columns.
+/// Refuses tables that have the names of this library's tables but other columns.
 async fn shape(connection: &mut Connection) -> Result<(), StoreError> {
     for (table, columns) in SHAPE {
         connection.run(format!("SELECT {columns} FROM {table} LIMIT 0")).await.map_err(unlike)?;

@@ -1,10 +1,10 @@
-//! [`Notices`]: PostgreSQL notifications (`NOTIFY`) by which other processes learn of due documents. They are unrelated
-//! to the notices that are sent to webhooks.
+//! [`Notices`]: PostgreSQL notifications (`NOTIFY`), which tell other processes about due documents. They have nothing
+//! to do with the notices for webhooks.
 //!
-//! A transaction that contains a `NOTIFY` holds a lock of the whole server until its commit is on the disk. Such
-//! commits run one after the other, over all databases. Notifications are therefore sent after the commit, in separate
-//! transactions that do not wait for the disk, and a burst of them is merged. If a notification is lost, a waiting task
-//! reads the documents again after a second.
+//! A transaction with a `NOTIFY` holds a lock of the whole server until its commit is on the disk, so such commits of
+//! all databases run one after the other. Notifications are therefore sent after the commit, in separate transactions
+//! that do not wait for the disk, and a burst of them is merged. If a notification is lost, a waiting task reads the
+//! documents again after a second.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use crate::store::connection::Connection;
 use crate::store::shared::{CHANNEL, Shared};
 
-/// How long further notifications are merged after one was sent.
+/// The time after a notification during which further ones are merged.
 const WINDOW: Duration = Duration::from_millis(10);
 
 /// The notifications that this process sends.
@@ -49,7 +49,7 @@ async fn merged(shared: Arc<Shared>) {
         sleep(WINDOW).await;
         if !notices.is_due.swap(false, Ordering::SeqCst) {
             notices.is_open.store(false, Ordering::SeqCst);
-            // A write between these two lines saw an open window, and left its notification to this task.
+            // A write since the line above saw an open window, and left its notification to this task.
             if !notices.is_due.load(Ordering::SeqCst) || notices.is_open.swap(true, Ordering::SeqCst) {
                 return;
             }

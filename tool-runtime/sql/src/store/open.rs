@@ -1,4 +1,4 @@
-//! Opening a database.
+//! Opens a database.
 
 #[cfg(feature = "sqlite")]
 use std::path::Path;
@@ -23,18 +23,18 @@ use crate::store::shared::Shared;
 use crate::store::write::PAUSE;
 
 impl SqlStore {
-    /// Opens a database file of SQLite, and creates it if it is missing, readable by its owner alone. It must be on a
-    /// local disk; several processes of one machine may share it.
+    /// Opens a database file of SQLite. A missing file is created, and only its owner may read it. The file must be on
+    /// a local disk. Several processes of one machine may share it.
     ///
-    /// It is opened in WAL mode with `synchronous=FULL` and, on macOS, `fullfsync`, so that a commit survives a power
-    /// cut. A file that other users may open keeps its mode, and the log has a warning that names it.
+    /// The file is opened in WAL mode with `synchronous=FULL` and, on macOS, `fullfsync`, so that a commit survives a
+    /// power cut. An existing file that other users may open keeps its mode, and a warning is logged.
     ///
     /// # Errors
-    /// The file cannot be opened or is not a database; a newer version of this library made it; or it has to be
-    /// migrated and [`SqlOptions::migrate`] forbids it.
+    /// The file cannot be opened or is not a database; a newer version of this library made it; or it needs a migration
+    /// that [`SqlOptions::migrate`] forbids.
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    /// Panics outside a tokio runtime.
     #[cfg(feature = "sqlite")]
     pub async fn sqlite(path: impl AsRef<Path>, options: SqlOptions) -> Result<Self, StoreError> {
         use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
@@ -57,17 +57,17 @@ impl SqlStore {
         Self::open(database, &options).await
     }
 
-    /// Connects to a database of PostgreSQL, 13 or newer, by its URL. The tables are created in the first schema of its
-    /// `search_path`. For a server that is just starting, it waits up to [`SqlOptions::patience`].
+    /// Connects to a database of PostgreSQL 13 or newer by its URL. The tables are created in the first schema of the
+    /// `search_path`. If the server is starting, waits up to [`SqlOptions::patience`].
     ///
     /// # Errors
-    /// The server cannot be reached, or refuses the URL; the database belongs to a newer version of this library, has
-    /// to be migrated although [`SqlOptions::migrate`] forbids it, has other tables of the same names, or has another
-    /// encoding than UTF-8; or the server's settings allow a crash to lose committed data
+    /// The URL is malformed; the server cannot be reached or refuses the connection; the database belongs to a newer
+    /// version of this library, needs a migration that [`SqlOptions::migrate`] forbids, has other tables of the same
+    /// names, or has another encoding than UTF-8; or the server's settings allow a crash to lose committed data
     /// ([`SqlOptions::may_lose_commits`]).
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    /// Panics outside a tokio runtime.
     #[cfg(feature = "postgres")]
     pub async fn postgres(url: &str, options: SqlOptions) -> Result<Self, StoreError> {
         let prefix = options.prefix();
@@ -97,7 +97,7 @@ impl SqlStore {
     /// The same as those of [`postgres`](Self::postgres).
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    /// Panics outside a tokio runtime.
     #[cfg(feature = "postgres")]
     pub async fn postgres_pool(pool: sqlx::PgPool, options: SqlOptions) -> Result<Self, StoreError> {
         let prefix = options.prefix();
@@ -125,8 +125,8 @@ impl SqlStore {
     }
 }
 
-/// Creates the file for its owner alone, unless it exists. SQLite gives the files next to it the same mode. Returns the
-/// absolute path, because SQLite does not take every relative name for a file.
+/// Creates the file, readable only by its owner, unless it exists. SQLite gives its other files the same mode. Returns
+/// the absolute path, because SQLite does not read every relative name as a file.
 #[cfg(feature = "sqlite")]
 fn own_file(path: &Path) -> Result<std::path::PathBuf, StoreError> {
     use crate::store::private_file;
@@ -152,7 +152,7 @@ fn own_file(path: &Path) -> Result<std::path::PathBuf, StoreError> {
     std::path::absolute(path).map_err(|error| StoreError::Unavailable(Box::new(error)))
 }
 
-/// Makes one connection, to find errors of the address, and waits for a server that is starting.
+/// Makes one connection, to find errors in the URL, and waits for a server that is starting.
 #[cfg(feature = "postgres")]
 async fn reached(connect: &sqlx::postgres::PgConnectOptions, options: &SqlOptions) -> Result<(), StoreError> {
     use crate::store::failure::is_transient;
@@ -198,7 +198,7 @@ async fn keeps_text_and_commits(database: &Database, may_lose: bool) -> Result<(
     Ok(())
 }
 
-/// Switches a file to WAL mode. It retries, because SQLite fails at once while another process does the same.
+/// Switches a file to WAL mode. Retries, because SQLite fails at once while another process does the same.
 #[cfg(feature = "sqlite")]
 async fn write_ahead(database: &Database, patience: Duration) -> Result<(), StoreError> {
     let end = Instant::now() + patience;
@@ -229,7 +229,7 @@ pub(super) fn listen(shared: &Arc<Shared>) {
     }
 }
 
-/// Wakes the waiting tasks, at each notification and whenever one may have been lost.
+/// Wakes the waiting tasks at each notification, and whenever a notification may have been lost.
 #[cfg(feature = "postgres")]
 async fn hear(pool: sqlx::Pool<sqlx::Postgres>, channel: String, shared: std::sync::Weak<Shared>) {
     loop {

@@ -1,8 +1,9 @@
-//! The long text of a document, cut into parts by its content. A write adds only new parts: unchanged text, such as the
+//! Stores the long text of a document in parts, cut by content. A write adds only new parts: unchanged text, such as
 //! policies and earlier messages, is not written again. A renewed lease writes no part.
 //!
-//! The names of the parts are a list, which is cut in the same way if it is long: its pieces are parts, too, and their
-//! names are a shorter list. So a step reads and writes a few parts of each level, however long the text is.
+//! A document has a list of the names of its parts. A long list is cut in the same way: its pieces are stored as parts,
+//! and a shorter list has their names. A write therefore reads and writes a few parts of each level, even of a very
+//! long text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,30 +18,30 @@ const BITS: u32 = 9;
 /// The shortest and the longest part, in bytes; the last one may be shorter.
 const LENGTHS: (usize, usize) = (1 << (BITS - 2), 1 << (BITS + 3));
 
-/// The longest list of names that is not cut.
+/// The maximum number of names in a list that is not cut.
 const LIST: usize = 32;
 
 /// The smallest and the largest number of names in a piece of a list; the last piece may be smaller.
 const NAMES: (usize, usize) = (8, 64);
 
-/// The largest number of levels of lists. Each is at most an eighth of the one below.
+/// The maximum number of levels of lists. A list has at most an eighth of the names of the list below it.
 const LEVELS: usize = 16;
 
-/// The beginning of the name of a piece of a list. No name of a part of the text has it.
+/// The prefix of the name of a piece of a list. The names of parts of the text do not have it.
 const PIECE: &str = "+";
 
-/// The name of the parts' space, next to the kinds of documents.
+/// The value of the column `space` for parts, where documents have their kind.
 pub(super) const SPACE: &str = "part";
 
-/// A document in the form of its row.
+/// The columns `body` and `parts` of a document's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) body: String,
-    /// The names of the parts of the long text, or of the pieces of their list, in order.
+    /// The list of the parts of the long text: their names, or the names of the list's pieces.
     pub(super) parts: Option<String>,
 }
 
-/// A row: space, scope, id, body and parts. The id of a part is its name.
+/// A row of a document or a part: space, scope, id, body and parts. The id of a part is its name.
 pub(super) type Row = (String, String, String, String, Option<String>);
 
 /// Rows of documents by their keys, and the parts of their long texts.
@@ -64,7 +65,7 @@ impl Found {
         self.stored(key).map(|stored| self.whole(key.clone(), stored, &columns(key).0)).transpose()
     }
 
-    /// Reads a document and reassembles its long text, if the key needs it.
+    /// Decodes a document, and reassembles its long text if documents of this kind have one.
     pub(super) fn whole(&self, key: Key, stored: &Stored, scope: &str) -> Result<StoredDocument, StoreError> {
         let needs_text = key.needs_text();
         let document = StoredDocument::from_json(key, &stored.body)?;
@@ -93,8 +94,8 @@ impl Found {
     }
 }
 
-/// The change of the parts of a long text. Of the old text, only the pieces of the list are read that the new one does
-/// not have.
+/// The difference between the parts of an old and a new text. Of the old list, only those pieces are read that the new
+/// list does not have.
 pub(super) struct Change {
     /// The parts of the new text, and the pieces of their list, by their names.
     new: BTreeMap<String, String>,
@@ -130,12 +131,12 @@ impl Change {
         std::mem::take(&mut self.unread)
     }
 
-    /// Returns the parts to write, and the names of those to remove.
+    /// Returns the parts to write, and the names of the parts to remove (`None`).
     pub(super) fn rows(mut self) -> impl Iterator<Item = (String, Option<String>)> {
         let gone: Vec<_> = self.old.iter().filter(|name| !self.new.contains_key(*name)).cloned().collect();
         let mut stored: Vec<_> = self.old.into_iter().collect();
         while let Some(name) = stored.pop() {
-            // If the old text has a piece of the list, it has everything in it.
+            // If the old list has this piece, the parts in it are already stored.
             if let Some(piece) = self.new.remove(&name).filter(|_| name.starts_with(PIECE)) {
                 stored.extend(piece.split(' ').map(str::to_owned));
             }
@@ -145,7 +146,7 @@ impl Change {
     }
 }
 
-/// Adds the parts of a string, and the pieces of their list, by their names. Returns the list, or that of its pieces.
+/// Adds the parts of a string, and the pieces of their list, by their names. Returns the top list.
 fn split(text: &str, parts: &mut BTreeMap<String, String>) -> String {
     let mut add = |kind: &str, part: String| {
         let name = format!("{kind}{:.32}", Hash::sha256(&part).to_string());
@@ -159,7 +160,7 @@ fn split(text: &str, parts: &mut BTreeMap<String, String>) -> String {
     names.join(" ")
 }
 
-/// Cuts a list of names behind some of the names, which their hashes determine.
+/// Cuts a list of names into pieces. The hash of a name determines whether a piece ends after it.
 fn pieces(names: &[String]) -> Vec<&[String]> {
     let (mut pieces, mut start) = (Vec::new(), 0);
     for (place, name) in names.iter().enumerate() {
@@ -187,7 +188,7 @@ const GEAR: [u64; 256] = {
     gear
 };
 
-/// Cuts a string at the places where a rolling hash of the 64 bytes before them ends a part, so that a change moves
+/// Cuts a string at places that a rolling hash of the preceding 64 bytes selects, so that a change of the text moves
 /// only the cuts next to it.
 fn cut(text: &str) -> Vec<&str> {
     let mask = u64::MAX << (64 - BITS);

@@ -7,7 +7,7 @@ use tool_runtime::store::StoreError;
 
 use crate::store::problem::misconfigured;
 
-/// The prefix in this library's statements, and the default prefix of tables.
+/// The default prefix of tables. The statements in this library are written with it.
 const DEFAULT: &str = "tool_runtime_";
 
 /// The longest prefix, in bytes. PostgreSQL truncates names to 63 bytes, and the longest name of an index adds 26.
@@ -52,7 +52,7 @@ impl Prefix {
         }
     }
 
-    /// Puts the names of this store into a statement of this library. Values from outside are only in its arguments.
+    /// Replaces the default prefix in a statement of this library. The text contains no foreign values.
     pub(super) fn named(&self, sql: String) -> AssertSqlSafe<String> {
         AssertSqlSafe(match &self.0 {
             Some(prefix) => sql.replace(DEFAULT, prefix),

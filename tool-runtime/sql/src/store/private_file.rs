@@ -1,10 +1,10 @@
-//! The mode of a database file: only its owner may read it.
+//! Creates database files that only their owner may read.
 
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Creates a file for its owner alone, regardless of the umask of the process. An existing file keeps its mode.
+/// Creates a file that only its owner may read or write, regardless of the umask. An existing file keeps its mode.
 pub(super) fn make(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
@@ -13,8 +13,7 @@ pub(super) fn make(path: &Path) -> io::Result<()> {
     options.open(path).map(drop)
 }
 
-/// Returns the mode of a file that other users may read or write. `None` if only the owner may, or where files have no
-/// modes.
+/// Returns the mode of a file if other users may read or write it; otherwise `None`, and also on systems without modes.
 pub(super) fn shared_mode(path: &Path) -> Option<u32> {
     #[cfg(unix)]
     {

@@ -1,5 +1,5 @@
-//! The errors of a database that cannot be opened: the mistake, its place and the correction, without the secrets of
-//! its address.
+//! The errors of a database that cannot be opened. Each names the mistake, its place and a correction, without the
+//! password in the URL.
 
 use sqlx::Error;
 use tool_runtime::store::StoreError;
@@ -11,11 +11,12 @@ pub(super) const fn misconfigured(problem: String) -> StoreError {
     StoreError::Misconfigured { problem, source: None }
 }
 
-/// Creates the error for tables that differ from those of this library. The database's own text quotes only names.
+/// Creates the error for tables that this library did not create. It contains the database's text, which only quotes
+/// names.
 pub(super) fn unlike(error: Error) -> StoreError {
     let Some((code, text)) = of_database(&error) else { return failed(error) };
     let problem = match code.as_str() {
-        // SQLite has one code for all of these.
+        // SQLite has one code, `1`, for all of these problems.
         "1" | "42P01" | "42P07" | "42703" | "42704" | "42P16" => format!(
             "the tables of the database are not those of this library ({text}): choose another prefix \
              (`SqlOptions::table_prefix`) if they are another application's, or restore the database"
@@ -61,8 +62,8 @@ impl Address {
         Self { place, host, user, database, is_socket }
     }
 
-    /// Whether a file that the URL names is missing. The socket of a starting server can be missing, too, and does not
-    /// count.
+    /// Whether a file that the URL names is missing. A missing socket does not count, because the server may be
+    /// starting.
     pub(super) fn lacks_file(&self, error: &Error) -> bool {
         matches!(error, Error::Io(error) if error.kind() == std::io::ErrorKind::NotFound) && !self.is_socket
     }

@@ -1,4 +1,4 @@
-//! [`Queue`]: the bounded queue of writes, in order under each lock.
+//! [`Queue`]: the bounded queue of writes. Writes that need the same lock keep their order.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,7 +47,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a write. Returns it as an error if too many are open.
+    /// Queues a write. `Err` returns the write if the queue is full.
     pub(super) fn push(&self, work: Work, sender: oneshot::Sender<Result<(), StoreError>>) -> Result<(), Work> {
         let locks = work.locks();
         let mut state = self.state();
@@ -61,8 +61,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether there are writes for one more worker. That worker is counted from now on. A few writes start no worker:
-    /// they wait, and share a transaction.
+    /// Returns whether to start one more worker, up to `most`, and counts it. A few writes start no further worker;
+    /// they wait for a running one, and share a transaction.
     pub(super) fn hire(&self, most: usize) -> bool {
         let mut state = self.state();
         let least = if state.workers == 0 { 1 } else { MANY };
@@ -71,13 +71,13 @@ impl Queue {
         hires
     }
 
-    /// Takes the first writes whose locks no earlier or running write needs. If they have to be `apart`, no two of them
-    /// need the same lock. If there is none, it returns `None`, and the worker is no longer counted.
+    /// Takes the first writes whose locks no running or skipped write needs. With `apart`, no two of them need the same
+    /// lock. Returns `None` if there are no such writes, and then no longer counts the worker.
     pub(super) fn take(self: &Arc<Self>, most: usize, apart: bool) -> Option<Batch> {
         let mut state = self.state();
         let State { waiting, held, workers, .. } = &mut *state;
         let (mut taken, mut place) = (Vec::new(), 0);
-        // The locks of skipped writes block the writes behind them, so that the order under each lock stays.
+        // The locks of skipped writes block later writes, so that writes under one lock keep their order.
         let mut before = held.clone();
         while taken.len() < most
             && let Some(job) = waiting.get(place)
@@ -102,8 +102,8 @@ impl Queue {
         Some(Batch::new(Arc::clone(self), taken))
     }
 
-    /// Handles a worker that ended early, with its runtime or by a panic. If it was the last one, the waiting writes
-    /// are lost.
+    /// Handles a worker that ended early, because its runtime ended or it panicked. If it was the last worker, the
+    /// waiting writes are lost.
     pub(super) fn abandoned(&self) {
         let mut state = self.state();
         state.workers -= 1;
@@ -112,7 +112,7 @@ impl Queue {
             state.open.remove(&job.number);
         }
         drop(state);
-        // Dropping them resolves their handles, which must happen outside the lock.
+        // Dropping the writes resolves their handles, which must happen outside the lock.
         drop(lost);
         self.ended.notify_waiters();
     }
@@ -154,7 +154,7 @@ impl Batch {
         Self { queue, jobs, locks, numbers }
     }
 
-    /// Divides it into its writes, no two of which need the same lock.
+    /// Splits the batch into one batch for each write. No two of them need the same lock.
     #[cfg(feature = "postgres")]
     pub(super) fn divided(mut self) -> Vec<Self> {
         let jobs = std::mem::take(&mut self.jobs);
@@ -166,7 +166,7 @@ impl Batch {
     /// Resolves the handles of the writes.
     pub(super) fn end(mut self, results: impl IntoIterator<Item = Result<(), StoreError>>) {
         for (job, result) in std::mem::take(&mut self.jobs).into_iter().zip(results) {
-            // The error of a change is its result; only a failure of the database is kept as a loss.
+            // The handle was dropped. An error of the change is ignored; a failure of the database is reported later.
             if let Err(Err(error)) = job.sender.send(result)
                 && error.is_failure()
             {

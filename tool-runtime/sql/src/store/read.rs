@@ -1,4 +1,4 @@
-//! Reads, repeated when a connection breaks.
+//! Reads documents and records. A read is repeated when the connection breaks.
 
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
@@ -36,7 +36,7 @@ async fn page<T: Row>(
             Ok(mut connection) => match connection.page(sql.clone(), arguments.clone(), (most, bytes)).await {
                 Ok((rows, false)) => return Ok(rows),
                 Ok((rows, true)) => {
-                    // Without this the server would continue to send the remaining rows.
+                    // Otherwise the server would continue to send the remaining rows.
                     connection.discard();
                     return Ok(rows);
                 }
@@ -83,7 +83,7 @@ pub(super) async fn list(shared: &Shared, query: &Query) -> Result<Vec<StoredDoc
         };
         match found.whole(key.clone(), &Stored { body, parts }, &scope) {
             Ok(document) => Ok(document.at(position)),
-            // With its position, a search continues behind it.
+            // The error has the position, so that a search can continue after the document.
             Err(StoreError::Corrupt(_) | StoreError::Newer { .. }) => {
                 Err(Finding::unreadable_document(&key, Some(position)).into())
             }
@@ -138,8 +138,7 @@ fn moment(micros: i64) -> Result<Timestamp, StoreError> {
 
 type RecordRow = (i64, i64, String, String, String, String, String, String, String, Text, Text, Text, i64, String);
 
-/// The row of a record. An unreadable row becomes an error in its place, like an edited one, so that it does not fail
-/// its whole page.
+/// The row of a record. An unreadable row becomes an error in its place, so that it does not fail its whole page.
 enum Record {
     Whole(Box<RecordRow>),
     Unreadable { number: i64, sequence: Option<i64>, run: Option<String> },
@@ -159,8 +158,8 @@ where
     }
 }
 
-/// Reads a record, and checks it against the columns of its row and its text for unknown members: rows are found by
-/// their columns, and the chain covers only the members that are read.
+/// Reads a record. Compares it with the columns of its row, which filters use, and refuses unknown members in its text,
+/// which the hash chain would not cover.
 fn sealed(record: Record) -> Result<SealedRecord, StoreError> {
     let kept = match record {
         Record::Whole(kept) => kept,
@@ -202,7 +201,7 @@ pub(super) async fn records(shared: &Shared, filter: &RecordFilter) -> Result<Ve
     page::<Record>(shared, sql, arguments, (most, bytes)).await?.into_iter().map(sealed).collect()
 }
 
-/// Returns the time of the transactions: the server's, or the machine's for a file.
+/// Returns the time that transactions use: the server's, or the machine's for a file.
 pub(super) async fn now(shared: &Shared) -> Result<Timestamp, StoreError> {
     if shared.database.is_sqlite() {
         return Ok(shared.clock.at_least(<dyn Clock>::system().now()));

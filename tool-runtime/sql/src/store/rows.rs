@@ -1,7 +1,7 @@
 //! [`Rows`]: the rows that a transaction writes and removes, and the statements for them.
 //!
-//! PostgreSQL does all of it in one statement, whose text depends only on the tables that change: each argument is the
-//! array of a column. SQLite has no arrays, and a statement costs it no round trip, so there each table has its own.
+//! PostgreSQL makes all changes in one statement. Each argument is the array of a column, so the statement's text
+//! depends only on the tables that change. SQLite has no arrays and no round trips, so each table has its statements.
 
 use std::collections::{BTreeMap, BTreeSet};
 #[cfg(feature = "postgres")]
@@ -13,29 +13,29 @@ use crate::store::connection::{Connection, Value};
 use crate::store::parts::{Change as TextChange, Stored};
 use crate::store::statement;
 
-/// The rows to write and to remove, those of a table by their keys: the last write of a row counts.
+/// The rows to write and to remove, by their keys. If a row is written several times, the last write counts.
 #[derive(Default)]
 pub(super) struct Rows {
     documents: BTreeMap<[String; 3], Option<[Value; 6]>>,
-    /// The changes of long texts, by their scopes. Which parts they write is known once the old ones are compared.
+    /// The changes of long texts, by their scopes. `write` compares them with the old texts to find the parts to write.
     texts: BTreeMap<String, TextChange>,
     /// The scopes whose long text is removed.
     textless: BTreeSet<String>,
     records: Vec<[Value; 13]>,
 }
 
-/// The maximum number of rows in one statement of SQLite: databases limit the number of arguments.
+/// The maximum number of rows in one statement of SQLite, which limits the number of arguments.
 const MOST_ROWS: usize = 100;
 
 /// Rows to insert or to remove, of one table.
 struct Change {
     table: &'static str,
-    /// The columns of the rows; for rows to remove, those of their key.
+    /// The columns of the rows; for rows to remove, only the columns of the key.
     columns: &'static str,
-    /// The columns among them that are numbers.
+    /// The indices of the columns with numbers.
     #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "the types of arrays"))]
     numbers: &'static [usize],
-    /// The end of the statement that inserts. `None` removes.
+    /// The end of the `INSERT` statement; `None` for rows to remove.
     insert: Option<&'static str>,
 }
 
@@ -72,13 +72,12 @@ const RECORDS: Change = Change {
 };
 
 impl Rows {
-    /// Writes a document's row, of these other columns; `None` removes it.
+    /// Writes a document's row. `place` has the columns of its key, `others` the other columns; `None` removes the row.
     pub(super) fn document(&mut self, place: [String; 3], others: Option<[Value; 6]>) {
         self.documents.insert(place, others);
     }
 
-    /// Replaces the parts of a long text: those of the old row by those of the new text. Returns the list of the new
-    /// ones.
+    /// Replaces the parts of a long text by those of the new text. Returns the list of the new parts.
     pub(super) fn text(&mut self, scope: &str, old: Option<&Stored>, text: Option<&str>) -> Option<String> {
         let old = old.and_then(|old| old.parts.as_deref());
         let Some(text) = text else {
@@ -128,7 +127,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Returns the changes that there are, with the values of their rows.
+    /// Returns the changes that have rows, with the values of the rows.
     fn changes(self, parts_of_texts: Parts) -> Vec<(Change, Vec<Vec<Value>>)> {
         let (mut documents, mut removed, mut parts, mut dropped) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (place, others) in self.documents {
@@ -250,7 +249,7 @@ impl Change {
                     }
                 };
                 let same: Vec<_> = self.names().map(same).collect();
-                // As in `statement::SEEN`, each row is found by its whole key.
+                // The lateral join lets the index find each row by its whole key, as in `statement::SEEN`.
                 format!(
                     "DELETE FROM {table} WHERE ctid = ANY (ARRAY(SELECT old.ctid FROM unnest({arrays}) \
                      AS gone ({columns}) CROSS JOIN LATERAL (SELECT own.ctid FROM {table} AS own WHERE {} \

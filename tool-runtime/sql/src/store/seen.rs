@@ -17,7 +17,7 @@ use crate::store::text::clipped;
 #[derive(Default)]
 pub(super) struct Needs {
     documents: Vec<Key>,
-    /// The runs to which a record is appended and nothing else.
+    /// The runs that only get a new record.
     appended: BTreeSet<String>,
 }
 
@@ -36,18 +36,18 @@ impl Needs {
     }
 }
 
-/// The documents of the writes, and the ends of the chains of their runs.
+/// The documents that the writes need, and the ends of the hash chains of their runs.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) found: Found,
-    /// By the runs. A chain that is not among them has to be read.
+    /// The ends of chains, by run. Any other chain has to be read.
     pub(super) chains: BTreeMap<String, Chain>,
     /// The marks of runs that were purged or erased, as JSON.
     marks: BTreeMap<String, String>,
 }
 
 impl Seen {
-    /// Reads what writes need; in PostgreSQL, in one round trip.
+    /// Reads the rows that writes need; in PostgreSQL, in one round trip.
     pub(super) async fn read(connection: &mut Connection, needs: Needs) -> Result<Self, Failed> {
         let mut seen = Self::default();
         seen.chains.extend(needs.appended.iter().map(|run| (run.clone(), Chain::new())));
@@ -71,7 +71,7 @@ impl Seen {
     #[cfg(feature = "postgres")]
     async fn read_at_once(mut self, connection: &mut Connection, needs: Needs) -> Result<Self, Failed> {
         type Row = (String, String, String, String, Option<String>, Option<i64>);
-        // Records can be appended to the chains of the locked runs, and most changes append one.
+        // A change can append records to the runs that it locks, and most changes do.
         let is_of_run = |key: &&Key| key.lock() == Key::run(Arc::clone(key.scope())).lock();
         let runs = needs.documents.iter().filter(is_of_run).map(|key| clipped(key.scope()));
         self.chains.extend(runs.map(|run| (run, Chain::new())));
@@ -87,7 +87,7 @@ impl Seen {
         Ok(self)
     }
 
-    /// Adds the last record of a chain, of this sequence and hash, or without a sequence the mark of the run.
+    /// Adds the last record of a run's chain. Without a `sequence`, `text` is the run's mark; with one, it is the hash.
     fn end(&mut self, run: String, sequence: Option<i64>, text: &str) -> Result<(), Failed> {
         match sequence {
             Some(sequence) => drop(self.chains.insert(run, after(sequence, text)?)),

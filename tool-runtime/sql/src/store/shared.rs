@@ -16,7 +16,7 @@ pub(super) const CHANNEL: &str = "tool_runtime_changed";
 
 pub(super) struct Shared {
     pub(super) database: Database,
-    /// Destructors start writes, too, and may run outside a runtime.
+    /// The runtime of the workers. It is kept because destructors, which may run outside a runtime, start writes, too.
     pub(super) handle: Handle,
     pub(super) queue: Arc<Queue>,
     pub(super) clock: Latest,
@@ -35,13 +35,13 @@ impl Shared {
     /// Wakes every task that waits for due documents.
     pub(super) fn wake(&self) {
         self.changed.notify_waiters();
-        // Stores a permit for a task that has just listed the due documents and does not wait yet: it must not miss
-        // this.
+        // This stores a permit for a task that has listed the due documents but does not wait yet, so that it does not
+        // miss the change.
         self.changed.notify_one();
     }
 }
 
-/// The latest time seen: a clock that jumps back does not prolong a lease.
+/// The latest time so far. With it, a clock that jumps back does not prolong a lease.
 #[derive(Default)]
 pub(super) struct Latest(Mutex<Timestamp>);
 

@@ -1,7 +1,7 @@
-//! The statements that read, each written for a certain index.
+//! The statements that read. Each is written for a certain index.
 //!
-//! SQLite plans without statistics. It prefers to scan a table in the requested order over sorting the rows that
-//! another index finds. In both databases, `+ 0` keeps a condition or an order from using the index of its column.
+//! SQLite plans without statistics, and prefers scanning a table in the requested order to sorting the few rows that
+//! another index finds. In both databases, `+ 0` prevents a condition or an order from using the index of its column.
 
 use std::fmt::Write as _;
 
@@ -14,12 +14,13 @@ use crate::store::connection::Value;
 use crate::store::parts::SPACE;
 use crate::store::text::{clipped, columns, escaped, micros};
 
-/// Up to this many records of a time range are sorted for each page; larger ranges are read in the order of the table.
+/// The maximum number of records of a time range that are sorted for each page. Larger ranges are read in the order of
+/// the table.
 pub(super) const FEW: i64 = 20_000;
 
 type Statement = (String, Vec<Value>);
 
-/// Reads documents by their keys, and the parts of the long texts among them that are needed.
+/// Reads documents by their keys, and the parts of their long texts.
 pub(super) fn select(keys: &[Key]) -> Statement {
     let place = |number| {
         let [space, scope, id] = [1, 2, 3].map(|column| 3 * number + column);
@@ -52,7 +53,7 @@ pub(super) fn pieces(places: &[[String; 2]]) -> Statement {
     (sql, places.iter().flatten().map(|text| Value::from(text.as_str())).collect())
 }
 
-/// The same for any number of parts. As in [`SEEN`], each row is found by its whole key.
+/// Reads any number of parts. Like [`SEEN`], it finds each row by its whole key.
 #[cfg(feature = "postgres")]
 pub(super) const PIECES: &str = "\
     SELECT found.scope, found.body FROM unnest($1::text[], $2::text[]) AS named (scope, hash) CROSS JOIN LATERAL (\
@@ -67,17 +68,17 @@ pub(super) const END: &str = "SELECT sequence, hash FROM (SELECT sequence, hash 
                               SELECT NULL, body FROM tool_runtime_documents \
                               WHERE space = 'run' AND scope = $1 AND id = '' AND lane IS NULL";
 
-/// The name of the space of the ends of chains, next to the kinds of documents.
+/// The value of the column `space` for the end of a chain, in the rows of [`SEEN`].
 #[cfg(feature = "postgres")]
 pub(super) const CHAIN: &str = "chain";
 
-/// The name of the space of the marks of runs, next to the kinds of documents.
+/// The value of the column `space` for the mark of a run, in the rows of [`SEEN`].
 #[cfg(feature = "postgres")]
 pub(super) const MARK: &str = "mark";
 
-/// Reads documents by their keys, the parts of the long texts that are needed, the ends of chains, and the marks of runs, in one
-/// statement for any number of them. Each row is found by its key, however small the table was when the plan was made:
-/// a limit and the offset rule out a join with the whole table, and the order an index that has only a part of the key.
+/// Reads documents by their keys, the parts of their long texts, the ends of chains, and the marks of runs, in one
+/// statement for any number of them. Each row is found by its whole key, even if the plan was made while the table was
+/// small: `LIMIT` and `OFFSET` prevent a join with the whole table, and `ORDER BY` an index on a part of the key.
 #[cfg(feature = "postgres")]
 pub(super) const SEEN: &str = "\
     SELECT found.space, found.scope, found.id, found.body, found.parts, NULL::bigint \
@@ -114,7 +115,7 @@ pub(super) fn select_arrays(keys: &[Key]) -> [Array; 4] {
     arrays.map(Array::texts)
 }
 
-/// Lists documents, and the parts of runs. Parts have no number, and come in any order.
+/// Lists documents, and the parts of runs, which have no number and come in any order.
 pub(super) fn listing(query: &Query) -> Statement {
     let mut sql = Select::new("SELECT number, scope, id, name, body, parts FROM tool_runtime_documents");
     sql.and("space =", query.kind.code());
@@ -138,7 +139,7 @@ pub(super) fn listing(query: &Query) -> Statement {
     (sql, arguments)
 }
 
-/// Lists due runs, all of them or those of a lane.
+/// Lists due runs, of all lanes or of one.
 pub(super) fn due_runs(now: Timestamp, lane: Option<&str>, limit: usize) -> Statement {
     let mut sql = Select::new("SELECT scope, id, name, lane, due FROM tool_runtime_documents");
     sql.and("space =", DocumentKind::Run.code());
@@ -149,7 +150,7 @@ pub(super) fn due_runs(now: Timestamp, lane: Option<&str>, limit: usize) -> Stat
     sql.page("due", limit)
 }
 
-/// Lists the first run of each lane. One step along the index finds the next lane, however many runs a lane has.
+/// Lists the first run of each lane. One index lookup finds the next lane, even after a lane with many runs.
 pub(super) fn lanes(after: &str, limit: usize) -> Statement {
     let sql = "WITH RECURSIVE lanes (lane, place) AS (\
                SELECT (SELECT lane FROM tool_runtime_documents \
@@ -164,8 +165,8 @@ pub(super) fn lanes(after: &str, limit: usize) -> Statement {
     (sql.to_owned(), vec![after.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()])
 }
 
-/// Counts the runs of all tenants or of one that have a due time: those that are due, the first due time, those under a
-/// lease, and all.
+/// Counts the runs with a due time, of all tenants or of one. Returns the number of due runs, the earliest due time,
+/// the number of leased runs, and the number of all runs.
 pub(super) fn depth(now: Timestamp, tenant: Option<&str>) -> Statement {
     let mut sql = "SELECT COUNT(CASE WHEN due <= $1 THEN 1 END), MIN(due), \
                    COUNT(CASE WHEN due > $1 AND leased_until > $1 THEN 1 END), COUNT(*) FROM tool_runtime_documents \
@@ -173,15 +174,15 @@ pub(super) fn depth(now: Timestamp, tenant: Option<&str>) -> Statement {
         .to_owned();
     let mut arguments = vec![micros(now).into()];
     if let Some(tenant) = tenant {
-        // The lanes of a tenant are neighbours. `0` is the character after the slash.
+        // The names of a tenant's lanes begin with `tenant/`. `0` is the character after the slash.
         sql.push_str(" AND lane >= $2 AND lane < $3");
         arguments.extend([format!("{tenant}/").into(), format!("{tenant}0").into()]);
     }
     (sql, arguments)
 }
 
-/// Counts the records of a time range, up to one more than [`FEW`]. `None` if the filter has no time range, or selects
-/// a run or a call, whose index is the better one.
+/// Counts the records of a time range, up to one more than [`FEW`]. `None` if the filter has no time range, or if it
+/// selects a run or a call, because that index is better.
 pub(super) fn count_by_time(filter: &RecordFilter) -> Option<Statement> {
     if filter.run_id.is_some() || filter.call_id.is_some() || (filter.since, filter.until) == (None, None) {
         return None;
@@ -195,7 +196,7 @@ pub(super) fn count_by_time(filter: &RecordFilter) -> Option<Statement> {
 const RECORD: &str = "SELECT number, sequence, previous, hash, run_id, call_id, kind, tool, outcome, principal, tenant, \
                       decider, at, body FROM tool_runtime_records";
 
-/// Reads records. With `are_few`, it finds them by their time.
+/// Reads records. With `are_few`, the statement uses the index on the time.
 pub(super) fn recorded(filter: &RecordFilter, are_few: bool) -> Statement {
     let mut sql = Select::new(if are_few { "SELECT number FROM tool_runtime_records" } else { RECORD });
     let texts = [
@@ -221,7 +222,7 @@ pub(super) fn recorded(filter: &RecordFilter, are_few: bool) -> Statement {
         return (format!("{RECORD} WHERE number IN ({sql}) ORDER BY number"), arguments);
     }
     sql.and("number >", position(filter.after));
-    // The records of a run are ordered by the chain, so the index of the run finds the page.
+    // The records of a run are ordered by their sequence number, which is in the index of the run.
     sql.page(if filter.run_id.is_some() { "sequence" } else { "number" }, limit)
 }
 

@@ -1,4 +1,4 @@
-//! SQLite, with real files and their failures. The tests with a PostgreSQL server are in
+//! Tests of SQLite with real files and their failures. The tests with a PostgreSQL server are in
 //! `tests/tests/postgres/main.rs`.
 
 #![cfg(feature = "sqlite")]

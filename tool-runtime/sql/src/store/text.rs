@@ -1,4 +1,4 @@
-//! The encoding of keys: without the character that PostgreSQL rejects, and within the length limit of an index.
+//! Encodes keys without U+0000, which PostgreSQL rejects, and within the maximum length of an index entry.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use jiff::Timestamp;
 use tool_runtime::store::{DocumentKind, Key, StoreError};
 use tool_runtime::tool::Hash;
 
-/// The longest text of a key, in bytes. An index entry of PostgreSQL has at most 2,704 bytes for all its columns.
+/// The maximum length of an encoded key, in bytes. An index entry of PostgreSQL has at most 2,704 bytes in all.
 const MAX_BYTES: usize = 512;
 
 /// The length of the readable beginning of a longer key, in bytes.
 const SHOWN_BYTES: usize = 256;
 
-/// Encodes a string so that different texts stay different: U+0000 as `\0`, a backslash as two.
+/// Encodes U+0000 as `\0` and a backslash as two, so that different texts stay different.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\0', "\\0")
 }
 
-/// Encodes a string of a key. A long text becomes its beginning, `\#`, which escaping never produces, and its hash.
+/// Encodes a string of a key. A long text becomes its beginning, `\#` and its hash. Escaping never produces `\#`.
 pub(super) fn clipped(text: &str) -> String {
     clip(text).0
 }

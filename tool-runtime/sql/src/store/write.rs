@@ -1,8 +1,7 @@
-//! Transactions: how a worker executes the writes that it took, and when it repeats one.
+//! Workers, which execute queued writes in transactions and repeat a failed transaction.
 //!
-//! A transaction is repeated when the server ended it without a commit, or when the connection broke. Before the
-//! repetition, the rows of an unacknowledged commit are looked up under the same locks, so that nothing is written
-//! twice.
+//! A transaction is repeated if the server ended it without a commit, or if the connection broke. If a commit was not
+//! acknowledged, the worker first looks up its rows under the same locks, so that nothing is written twice.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -24,24 +23,24 @@ use crate::store::notices::Notices;
 use crate::store::queue::Job;
 use crate::store::shared::Shared;
 
-/// How long to wait before a retry.
+/// The time to wait before a retry.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
 
-/// Starts another worker if there are writes for it.
+/// Starts another worker if enough writes wait.
 pub(super) fn hire(shared: &Arc<Shared>) {
     if shared.queue.hire(shared.database.writers()) {
         shared.handle.spawn(Worker::new(Arc::clone(shared)).work());
     }
 }
 
-/// Executes queued writes. It ends when no write is left for it, and when its runtime ends.
+/// A task that executes queued writes. It ends when it finds no more writes, or when its runtime ends.
 struct Worker {
     shared: Arc<Shared>,
     is_dismissed: bool,
 }
 
 impl Worker {
-    /// Creates a worker that the queue has counted already.
+    /// Creates a worker that the queue has already counted.
     const fn new(shared: Arc<Shared>) -> Self {
         Self { shared, is_dismissed: false }
     }
@@ -74,8 +73,8 @@ impl Drop for Worker {
     }
 }
 
-/// Executes the writes in one transaction; if that fails, each in its own, so that one failure does not fail the
-/// others.
+/// Executes the writes in one transaction. If it fails, executes each write in its own, so that one failure does not
+/// fail the others.
 async fn write(shared: &Arc<Shared>, jobs: &mut [Job]) -> Vec<Result<(), StoreError>> {
     if jobs.len() > 1
         && let Some(results) = together(shared, jobs).await
@@ -89,7 +88,7 @@ async fn write(shared: &Arc<Shared>, jobs: &mut [Job]) -> Vec<Result<(), StoreEr
     results
 }
 
-/// Executes the writes in one transaction. `None` if nothing was written, so that each may be tried on its own.
+/// Executes the writes in one transaction. `None` if nothing was written, so that the caller may retry each on its own.
 async fn together(shared: &Arc<Shared>, jobs: &mut [Job]) -> Option<Vec<Result<(), StoreError>>> {
     let (mut results, mut unsure) = (Vec::with_capacity(jobs.len()), None);
     let mut connection = shared.database.connection().await.ok()?;
@@ -183,7 +182,7 @@ pub(super) async fn alone(
         match once(shared, work, &mut unsure).await {
             Ok(()) => return Ok(()),
             Err(Failed::Refused(error)) => return Err(error),
-            // A transaction of one write gives it the connection.
+            // Unreachable: a transaction of one write passes its connection, so it never returns `Apart`.
             Err(Failed::Apart) => return Err(StoreError::Lost),
             Err(Failed::Database(error)) if is_transient(&error) && Instant::now() < end => sleep(PAUSE).await,
             Err(Failed::Database(error)) => return Err(failed(error)),
@@ -227,18 +226,18 @@ async fn attempt(
     Ok(commit(shared, connection, wakes).await?)
 }
 
-/// The locks of PostgreSQL that a transaction takes. SQLite has one lock, which its transactions take at their
-/// beginning.
+/// The advisory locks of PostgreSQL that a transaction takes. SQLite has a single lock, which every transaction takes
+/// at its beginning.
 pub(super) enum Locks<'l> {
-    /// Each of them, in the order of their numbers, which all processes keep: that prevents deadlocks.
+    /// Waits for each lock. All processes take locks in the order of their numbers, which prevents deadlocks.
     Each(&'l BTreeSet<String>),
-    /// Those that no transaction holds. It waits for none, so it cannot be part of a deadlock.
+    /// Takes the locks that no transaction holds, and waits for none, so that it cannot be part of a deadlock.
     #[cfg(feature = "postgres")]
     Free(&'l BTreeSet<i64>),
 }
 
 /// Begins a transaction and takes locks. Returns the transaction's time, and the locks that it did not get. It also
-/// reads the version, so that no write happens while another process migrates, or afterwards.
+/// checks the version of the tables, so that no write happens during or after a migration by another process.
 pub(super) async fn begin(
     shared: &Shared,
     connection: &mut Connection,
@@ -272,13 +271,13 @@ pub(super) async fn begin(
                  WHERE NOT pg_try_advisory_xact_lock(number))",
                 list(numbers)
             );
-            // Each of its few statements finds every row by its key, so one plan serves all uses of a statement.
+            // All of its few statements find rows by their keys, so one generic plan suits all uses of a statement.
             (String::new(), held, "force_generic_plan")
         }
     };
-    // The server's own settings may be stricter, but not laxer. The server ends the transaction of a stopped worker, so
-    // that other transactions wait for it no longer than this. A plan that was made while a table was small must not
-    // scan it later.
+    // A stricter setting of the server is kept. The timeouts make the server end the transaction of a stopped worker,
+    // so that other transactions do not wait for its locks. Sequential scans are off because a plan that was made for a
+    // small table is also used when the table has grown.
     let sql = format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED; \
          SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') \
@@ -316,8 +315,8 @@ pub(super) async fn commit(shared: &Arc<Shared>, connection: &mut Connection, wa
     Ok(())
 }
 
-/// Wakes the tasks that wait for due documents, in this process and in others. It is called after a commit, so that it
-/// cannot fail a write.
+/// Wakes the tasks that wait for due documents, in this process and in others. Call it after the commit, so that a
+/// failure here does not fail the write.
 async fn announce(shared: &Arc<Shared>, connection: &mut Connection, wakes: bool) {
     if wakes {
         shared.wake();

@@ -1,4 +1,4 @@
-//! The names that a parser knows, as serde's derives state them, compared with those of the schema.
+//! Compares the names of members and variants that serde's derived parsers accept with the names in the schema.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use crate::json::Tree;
 use crate::json::de::watch;
 use crate::text::pointer;
 
-/// The names of one value: of its members, or of its variants.
+/// The names that the parser of one value accepts: of its members, or of its variants.
 pub(super) struct Names {
     pointer: String,
     known: &'static [&'static str],
@@ -17,13 +17,13 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Whether they are the members of the value at this place.
+    /// Whether these are the names of the members of the value at this pointer.
     pub(super) fn are_members_of(&self, pointer: &str) -> bool {
         !self.is_enum && self.pointer == pointer
     }
 }
 
-/// Parses, and returns the names that the parser stated on the way.
+/// Runs a parser, and returns its result and the names that it passed to the deserialiser.
 pub(super) fn watched<T>(tree: &Tree<'_>, parse: impl FnOnce() -> T) -> (T, Vec<Names>) {
     let stated = RefCell::new(Vec::new());
     let parsed = watch::during(&stated, parse);
@@ -56,7 +56,7 @@ fn locate(tree: &Tree<'_>, at: &mut String, stated: &[watch::Stated], named: &mu
     }
 }
 
-/// Compares the names with those of the schema at the same place.
+/// Compares the parser's names with the names in the schema at the same place, and adds differences to `found`.
 pub(super) fn compare(stated: &[Names], schema: &Value, found: &mut BTreeSet<String>) {
     for names in stated {
         let Some(described) = super::mutants::described(schema, &names.pointer) else { continue };

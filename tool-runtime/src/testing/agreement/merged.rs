@@ -1,13 +1,13 @@
-//! A schema with its references and `allOf` as one, so that values can be made that obey all of its parts.
+//! Merges a schema with its references and its `allOf` into one, for values that obey all of its parts.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-/// How many references and `allOf`s may be within each other.
+/// The maximum nesting of references and `allOf`s.
 const MAX_DEPTH: usize = 64;
 
-/// Keywords that no value depends on.
+/// Keywords that do not affect which values are valid.
 const IRRELEVANT: [&str; 12] = [
     "$comment",
     "$defs",
@@ -23,11 +23,11 @@ const IRRELEVANT: [&str; 12] = [
     "writeOnly",
 ];
 
-/// Returns one schema in place of a reference, of its neighbours and of `allOf`. `None` for a boolean and for a
-/// reference that is not a pointer to a schema of the document.
+/// Returns one schema in place of a reference, the keywords next to it, and `allOf`. `None` for a boolean schema, and
+/// for a reference that is not a pointer to a schema of the document.
 ///
-/// Where two parts have the same rule, and both cannot be written as one, the first is kept; the validator judges the
-/// values.
+/// If two parts have the same keyword and no single value expresses both, the first is kept. The caller validates the
+/// generated values against the original schema.
 pub(super) fn merged<'a>(root: &'a Value, schema: &'a Value) -> Option<Cow<'a, Map<String, Value>>> {
     within(root, schema, MAX_DEPTH)
 }
@@ -65,7 +65,7 @@ fn within<'a>(root: &'a Value, schema: &'a Value, depth: usize) -> Option<Cow<'a
     Some(Cow::Owned(whole))
 }
 
-/// One rule in place of two.
+/// Returns one value of a keyword that expresses two.
 fn both(key: &str, one: &Value, other: &Value) -> Value {
     let larger = |one: &Value, other: &Value| if one.as_f64() < other.as_f64() { other.clone() } else { one.clone() };
     let smaller = |one: &Value, other: &Value| if other.as_f64() < one.as_f64() { other.clone() } else { one.clone() };
@@ -108,13 +108,13 @@ fn both(key: &str, one: &Value, other: &Value) -> Value {
     }
 }
 
-/// The rules of a schema without one keyword.
+/// Returns the relevant keywords of a schema except one.
 pub(super) fn without(schema: &Map<String, Value>, keyword: &str) -> Map<String, Value> {
     let kept = schema.iter().filter(|(key, _)| *key != keyword && !IRRELEVANT.contains(&&***key));
     kept.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// The references that are followed to reach the rules of a schema.
+/// Returns the references of a schema and of its `allOf`, which `merged` follows.
 pub(super) fn references(schema: &Value) -> Vec<&str> {
     let all = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
     std::iter::once(schema).chain(all).filter_map(|part| part.get("$ref")?.as_str()).collect()

@@ -1,4 +1,4 @@
-//! Values that break one rule of their schema each, with the place at which it is broken.
+//! Mutants: values that each break one rule of their schema, with the place of the change.
 
 use serde_json::{Map, Value, json};
 
@@ -7,20 +7,21 @@ use crate::text::pointer;
 
 /// A value with one change.
 pub(super) struct Mutant {
-    /// Where the schema has to refuse it.
+    /// The place at which the schema must report a violation.
     pub(super) pointer: String,
-    /// What was changed, in words.
+    /// The change, in words.
     pub(super) what: String,
-    /// Whether a parser sees the change as well: a type, a missing member, a fraction. Bounds belong to the schema.
+    /// Whether a parser must refuse the change, too: a wrong type, a missing member, a fraction. Only the schema checks
+    /// bounds.
     pub(super) is_structural: bool,
     pub(super) value: Value,
 }
 
-/// How many parts all mutants of one value may have together. An object of a thousand members has five thousand mutants
-/// with a thousand members each.
+/// The maximum number of parts of all mutants of one value together. An object of a thousand members has five thousand
+/// mutants with a thousand members each.
 const MAX_PARTS: usize = 100_000;
 
-/// Passes the mutants of a value to `each`. If they are too many, it passes every n-th one, starting at `phase`.
+/// Passes the mutants of a value to `each`. If there are too many, it passes every n-th one, starting at `phase`.
 pub(super) fn mutants(schema: &Value, value: &Value, phase: usize, each: &mut dyn FnMut(&Mutant)) {
     let mut count = 0_usize;
     changes(schema, value, &mut |_, _, _, _| count += 1);
@@ -43,7 +44,7 @@ fn parts(value: &Value) -> usize {
     }
 }
 
-/// Receives the pointer of a change, its description, whether a parser must refuse it, and the replacement.
+/// A callback with the pointer of a change, its description, whether a parser must refuse it, and the replacement.
 type Changed<'a> = dyn FnMut(&str, String, bool, &dyn Fn() -> Value) + 'a;
 
 fn changes(schema: &Value, value: &Value, each: &mut Changed<'_>) {
@@ -67,7 +68,7 @@ fn of_type(schema: &Map<String, Value>, part: &Value, add: &mut Add<'_>) {
     if types.is_empty() {
         return;
     }
-    // `null` is left out: the parser of an optional argument takes it whether or not the schema offers it.
+    // `null` is not tried: the parser of an optional argument accepts it even if the schema does not.
     let others = [
         ("boolean", json!(true)),
         ("integer", json!(1)),
@@ -141,7 +142,7 @@ fn of_text(schema: &Map<String, Value>, text: &str, add: &mut Add<'_>) {
 }
 
 fn of_number(schema: &Map<String, Value>, add: &mut Add<'_>) {
-    // A number without a neighbour, at the ends of 64 bits, cannot break its bound.
+    // A bound at the end of the 64-bit range has no number beyond it.
     let beyond = |name: &str, step: i64| {
         let bound = schema.get(name)?;
         match (bound.as_i64(), step) {
@@ -160,8 +161,8 @@ fn of_number(schema: &Map<String, Value>, add: &mut Add<'_>) {
     }
 }
 
-/// Members that may be left out although no default is published for them: a model cannot know what is used then. The
-/// parser of an optional member takes `null`. A map whose keys are an enum has no defaults; its parser states no names.
+/// Reports each member that may be absent although the schema publishes no default, so that a model cannot know its
+/// value. Members that may be `null` are exempt, and so are maps whose keys are an enum, which have no defaults.
 pub(super) fn hidden_defaults(
     schema: &Value,
     value: &Value,

@@ -1,4 +1,4 @@
-//! Numbers and texts of a schema, as strategies of proptest.
+//! Proptest strategies for the numbers and texts of a schema.
 
 use proptest::collection::vec;
 use proptest::prelude::{BoxedStrategy, Strategy as _};
@@ -9,16 +9,16 @@ use serde_json::{Map, Value};
 
 use crate::testing::agreement::texts::{of_format, of_pattern};
 
-/// How many characters are made beyond the least number.
+/// The maximum number of characters beyond the minimum length.
 pub(super) const SPREAD: u64 = 6;
 
-/// Longer texts repeat a text of this length.
+/// The length, in characters, from which a text repeats a shorter one.
 const LONG: usize = 200;
 
-/// The maximum number of characters of the smallest value.
+/// The maximum number of characters in the smallest value of a schema.
 const MAX_CHARACTERS: u64 = 1_000_000;
 
-/// The values, or why there are none.
+/// A strategy for the values, or the reason why there are none.
 type Made = Result<BoxedStrategy<Value>, &'static str>;
 
 pub(super) fn integer(schema: &Map<String, Value>) -> Made {
@@ -27,7 +27,7 @@ pub(super) fn integer(schema: &Map<String, Value>) -> Made {
     let below = bound("exclusiveMaximum", f64::ceil).map(|bound| bound.saturating_sub(1));
     let low = bound("minimum", f64::ceil).max(above).unwrap_or(i64::MIN.into());
     let high = least(bound("maximum", f64::floor), below).unwrap_or(i64::MAX.into());
-    // What JSON numbers hold here: 64 bits, with or without a sign.
+    // JSON integers have 64 bits here, with or without a sign.
     let (low, high) = (low.max(i64::MIN.into()), high.min(u64::MAX.into()));
     let step = step(schema).unwrap_or(1).max(1);
     let (first, last) = (low.div_euclid(step) + i128::from(low.rem_euclid(step) != 0), high.div_euclid(step));
@@ -68,7 +68,7 @@ pub(super) fn number(schema: &Map<String, Value>) -> Made {
     }
 }
 
-/// Returns the texts of a schema. `times` is how often the smallest value of the whole schema contains one.
+/// Returns the texts of a schema. `times` is the number of such texts in the smallest value of the whole schema.
 pub(super) fn text(schema: &Map<String, Value>, times: u64) -> Made {
     let bound = |name: &str| schema.get(name).and_then(Value::as_u64);
     let low = bound("minLength").unwrap_or(0);
@@ -107,7 +107,7 @@ pub(super) fn text(schema: &Map<String, Value>, times: u64) -> Made {
         (2, select(vec!['A', '7', ' ', '-', '"', '\\', '/', '~', '\n', 'é', '漢', '🦀']).boxed()),
     ]);
     let (low, high) = (usize::try_from(low).unwrap_or(0), usize::try_from(high).unwrap_or(0));
-    // A long text repeats a short one: letters one by one take long.
+    // A long text repeats a short one, because generating each letter is slow.
     let short = vec(letters, low.min(LONG)..=high.min(LONG + low % LONG));
     let text = move |letters: Vec<char>| {
         let length = if low > LONG { low } else { letters.len() };
@@ -123,14 +123,14 @@ fn least(one: Option<i128>, other: Option<i128>) -> Option<i128> {
     }
 }
 
-/// A bound as a whole number; a fraction is rounded into the bounds.
+/// Returns a bound as a whole number. `round` rounds a fraction to the inside of the range.
 fn whole(value: &Value, round: fn(f64) -> f64) -> Option<i128> {
     let number = value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from));
     #[allow(clippy::cast_possible_truncation, reason = "a bound beyond 128 bits saturates")]
     number.or_else(|| value.as_f64().map(|number| round(number) as i128))
 }
 
-/// `multipleOf`, if it is a whole number.
+/// Returns `multipleOf` if it is a whole number.
 fn step(schema: &Map<String, Value>) -> Option<i128> {
     let step = schema.get("multipleOf").filter(|step| step.as_f64().is_some_and(|step| step.fract() == 0.0))?;
     whole(step, f64::floor)

@@ -1,4 +1,4 @@
-//! Texts of a pattern or a format, as strategies of proptest.
+//! Proptest strategies for the texts of a pattern or a format.
 
 use std::fmt::Write as _;
 
@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use crate::schema::formats;
 
-/// Texts of a pattern, which may begin and end anywhere in a text unless it is anchored.
+/// Returns texts that match a pattern.
 ///
-/// `None` for a pattern that no text can be made for, for example one with look-around.
+/// `None` if no text can be generated, for example for a pattern with look-around.
 pub(super) fn of_pattern(pattern: &str, least: u64, most: u64) -> Option<RegexGeneratorStrategy<String>> {
-    // Of the digits of an integer of 128 bits, the last one may be too much.
+    // The pattern of a 128-bit integer. With all of its 39 digits, a number may exceed 128 bits.
     if let Some(digits) = pattern.strip_suffix("{1,39}$") {
         return string_regex(&format!("{}{{1,38}}", digits.trim_start_matches('^'))).ok();
     }
@@ -25,11 +25,11 @@ pub(super) fn of_pattern(pattern: &str, least: u64, most: u64) -> Option<RegexGe
 /// The maximum number of times that `*` and `+` repeat.
 const LONGEST: u64 = 200;
 
-/// The pattern without the anchors of its alternatives, with `\d` and `\w` as validators read them, and with bounds for
-/// `*` and `+` that reach the wanted length. A pattern without an end is continued.
+/// Rewrites a pattern for the generator: removes the anchors of its alternatives, writes `\d` and `\w` as validators
+/// read them, and gives `*` and `+` bounds that reach the wanted length. A pattern without an end anchor is continued.
 fn unanchored(pattern: &str, least: u64, most: u64) -> String {
     let most = if least > 8 { most } else { 8 };
-    // The lengths of repetitions inside of repetitions multiply.
+    // The lengths of nested repetitions multiply.
     let groups = pattern.matches(")*").count() + pattern.matches(")+").count();
     let most = if groups > 1 { (most >> (3 * groups.min(21))).max(1) } else { most };
     let (mut written, mut letters) = (String::new(), pattern.chars().peekable());
@@ -74,12 +74,12 @@ fn unanchored(pattern: &str, least: u64, most: u64) -> String {
     if is_ended || continued == 0 { written } else { format!("(?:{written})[a-z]{{0,{continued}}}") }
 }
 
-/// Texts of a format. `None` for an unknown one.
+/// Returns texts of a format; `None` for an unknown format.
 pub(super) fn of_format(format: &str) -> Option<BoxedStrategy<Value>> {
     string_regex(pattern_of(format)?).ok().map(|texts| texts.prop_map(Value::from).boxed())
 }
 
-/// Returns a pattern of texts that every type of a format accepts.
+/// Returns a pattern whose texts are valid for every Rust type that publishes this format.
 fn pattern_of(format: &str) -> Option<&'static str> {
     Some(match format {
         "uuid" => "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}",

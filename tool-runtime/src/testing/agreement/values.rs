@@ -1,4 +1,4 @@
-//! Values of a schema, as a strategy of proptest.
+//! A proptest strategy for the values of a schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,25 +14,25 @@ use crate::testing::agreement::scalars::{self, SPREAD};
 use crate::testing::agreement::texts::of_pattern;
 use crate::text::pointer;
 
-/// How deep a schema may nest.
+/// The maximum nesting of a schema.
 const MAX_DEPTH: usize = 24;
 
-/// How often a reference may lead back into itself on one path. A tree with two children doubles with each level.
+/// The maximum number of times that a reference occurs within itself. A tree with two children doubles at each level.
 const MAX_ROUNDS: usize = 2;
 
-/// The maximum number of places of a schema for which values are made.
+/// The maximum number of subschemas for which values are generated.
 const MAX_PLACES: usize = 20_000;
 
-/// The maximum number of items of the smallest value.
+/// The maximum number of items in the smallest value.
 const MAX_ITEMS: u64 = 10_000;
 
 /// From this depth of nested arrays on, an array gets at most one optional item; three at each level would be too many.
 const FEW: usize = 6;
 
-/// Returns the values of a schema.
+/// Returns a strategy for the values of a schema.
 ///
 /// # Errors
-/// The place for which none can be made, and why.
+/// The place for which no value can be generated, and the reason.
 pub(super) fn values(schema: &Value) -> Result<BoxedStrategy<Value>, String> {
     let (at, open) = (String::new(), Vec::new());
     Maker { root: schema, at, depth: 0, arrays: 0, times: 1, places: 0, open, is_endless: false }.of(schema)
@@ -44,13 +44,13 @@ struct Maker<'a> {
     root: &'a Value,
     at: String,
     depth: usize,
-    /// The number of arrays around the current place, and how often the smallest value has it.
+    /// The number of arrays around the current place, and the number of times that the smallest value contains it.
     arrays: usize,
     times: u64,
     places: usize,
     /// The references that the current place is within.
     open: Vec<String>,
-    /// Whether the last refusal was that of a schema without an end: what may be absent ends it.
+    /// Whether the last refusal was that of a recursive schema. An absent member or item can end the recursion.
     is_endless: bool,
 }
 
@@ -67,7 +67,7 @@ impl Maker<'_> {
         made
     }
 
-    /// As [`inside`](Self::inside), for a part that each value contains at least `least` times.
+    /// Like [`inside`](Self::inside), for a part that each value contains at least `least` times.
     fn within(&mut self, least: u64, segment: &str, schema: &Value) -> Result<BoxedStrategy<Value>, String> {
         let before = self.times;
         self.times = before.saturating_mul(least.max(1));
@@ -82,13 +82,13 @@ impl Maker<'_> {
         made
     }
 
-    /// A refusal that whatever may be absent ends.
+    /// Refuses a schema that is too deep or recursive. See `is_endless`.
     fn endless<T>(&mut self) -> Result<T, String> {
         self.is_endless = true;
         self.refuse("the schema nests too deep, or comes back to itself")
     }
 
-    /// Returns whether a refusal inside of what may be absent is ended by its absence.
+    /// Returns whether the last refusal was of a recursive schema, and forgets it. The caller leaves out the part.
     fn ends(&mut self) -> bool {
         std::mem::take(&mut self.is_endless)
     }
@@ -153,7 +153,7 @@ impl Maker<'_> {
         Ok(Union::new(made?).boxed())
     }
 
-    /// An alternative without an end is left out if another one has values.
+    /// Leaves out a recursive alternative if another alternative has values.
     fn alternatives(&mut self, branches: &[Value]) -> Result<BoxedStrategy<Value>, String> {
         let (mut made, mut endless) = (Vec::new(), None);
         for branch in branches {
@@ -193,7 +193,7 @@ impl Maker<'_> {
         if low > high {
             return self.refuse("no array has such a length");
         }
-        // Until 2020-12, `items` held what `prefixItems` holds now.
+        // Before 2020-12, `items` had the meaning of `prefixItems`.
         let (first, rest) = match (schema.get("prefixItems"), schema.get("items")) {
             (Some(Value::Array(first)), rest) => (&**first, rest),
             (None, Some(Value::Array(first))) => (&**first, schema.get("additionalItems")),
@@ -207,7 +207,7 @@ impl Maker<'_> {
         let (low, high) = (low.saturating_sub(first.len() as u64), high.saturating_sub(first.len() as u64));
         let items = match rest {
             Some(Value::Bool(false)) if low == 0 => return Ok(first.prop_map(Value::Array).boxed()),
-            // An array that may be empty ends a schema that comes back to itself.
+            // An array that may be empty ends the recursion.
             Some(items) => match self.within(low, "0", items) {
                 Err(_) if low == 0 && (self.ends() || self.depth >= MAX_DEPTH / 2) => {
                     return Ok(first.prop_map(Value::Array).boxed());
@@ -242,7 +242,7 @@ impl Maker<'_> {
                 continue;
             }
             let value = match self.inside(name, property) {
-                // A member that may be absent ends a schema that comes back to itself.
+                // A member that may be absent ends the recursion.
                 Err(_) if !is_required && (self.ends() || self.depth >= MAX_DEPTH / 2) => continue,
                 value => value?,
             };
@@ -294,7 +294,7 @@ impl Maker<'_> {
         })
     }
 
-    /// Members of any name, or of one that `propertyNames` allows.
+    /// Returns members whose names are arbitrary, or match `propertyNames`.
     fn named(
         &mut self,
         schema: &Map<String, Value>,
@@ -329,7 +329,7 @@ impl Maker<'_> {
             return self.refuse("no object has so many members");
         }
         let (low, high) = (usize::try_from(low).unwrap_or(0), usize::try_from(high).unwrap_or(0));
-        // Two more pairs than `low`, because equal names are merged. A value with too few members is rejected.
+        // Up to two pairs more than `low`, because equal names are merged. A value with too few members is rejected.
         Ok(vec(pair, low..=high).prop_map(|pairs| pairs.into_iter().collect()).boxed())
     }
 }

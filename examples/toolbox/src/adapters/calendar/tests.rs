@@ -1,4 +1,5 @@
-//! The broker behind the gate: fresh tokens, revoked ones, those of other principals, and places without tokens.
+//! Tests the broker through the gate: fresh and revoked tokens, tokens of other principals, and files and records
+//! without tokens.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

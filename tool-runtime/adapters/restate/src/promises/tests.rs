@@ -38,7 +38,7 @@ pub(crate) struct Server {
     run_id: Option<String>,
     waiting: Waiting,
     promises: Mutex<HashMap<String, String>>,
-    /// Another invocation resolves the promise just before this one does.
+    /// The answer of another invocation, which resolves the promise just before this one does.
     rival: Option<Brought>,
     invocation: String,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Server {
 impl Server {
     fn keep(&self, promise: &str, delivered: &Delivered) {
         let text = serde_json::to_string(delivered).expect("JSON");
-        // The first value counts, and the server tells the second one nothing.
+        // The first value is kept. The second call gets no error.
         let mut promises = self.promises.lock().unwrap_or_else(PoisonError::into_inner);
         promises.entry(promise.to_owned()).or_insert(text);
     }
@@ -141,7 +141,7 @@ async fn a_decision_is_brought_once_and_the_second_one_is_recorded() {
     assert!(matches!(kept.brought, Some(Brought::Decided { decider, .. }) if decider.principal() == "grace"));
 }
 
-/// A person without the right neither keeps others out nor makes the workflow ask again.
+/// The decision of a person without the right does not resolve the promise, so others can still decide.
 #[tokio::test]
 async fn a_decision_without_the_right_resolves_no_promise() {
     let (runner, store, question) = waits().await;
@@ -310,7 +310,8 @@ async fn of_a_decision_and_the_timer_at_once_the_promise_has_one() {
     assert_eq!(decisions, [decision("too_late grace", false), decision("approved mallory", true)]);
 }
 
-/// Several calls expire at once, and one of them has a decision: it goes first, and what was closed asks once more.
+/// If several calls expire at once and one of them has a decision, the decision is applied first. Questions that were
+/// closed before it get new promises.
 #[tokio::test]
 async fn an_answer_goes_before_the_calls_that_expire_with_it() {
     let (_, _, first) = waits().await;

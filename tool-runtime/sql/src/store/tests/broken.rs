@@ -1,5 +1,5 @@
-//! A full disk, a locked file, a database of another version, and damaged files: each gives a typed error and leaves no
-//! partial state, and the next call works.
+//! Tests a full disk, a locked file, a database of another version, and damaged files. Each gives a typed error and
+//! leaves no partial state, and the next call works.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Rows of earlier versions are read and keep their order: version 1 wrote those in `older/rows.sql`.
+//! Tests that rows of earlier versions are read and keep their order. Version 1 wrote the rows in `older/rows.sql`.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ async fn a_database_of_an_older_version_is_migrated_and_loses_nothing() {
     }
 }
 
-/// Records of earlier versions are sealed as one text, so their values cannot leave them.
+/// The hash of an earlier version's record covers its values, so they cannot be erased.
 async fn old_records_are_purged_not_erased(store: &super::SqlStore) {
     edit(store, "DELETE FROM tool_runtime_documents").await;
     let by = Decider::new("grace").because("Asked for.");
@@ -196,7 +196,7 @@ async fn a_new_database_is_not_made_where_that_is_forbidden() {
     assert!(matches!(error, StoreError::Older { found: 0, .. }) && error.code() == "store_older", "{error}");
 }
 
-/// A process that was open before another one migrated can no longer write, and its error says so.
+/// A process that opened the file before another process migrated it cannot write any more, and its error states this.
 #[tokio::test]
 async fn a_database_that_another_process_migrated_is_not_written_to() {
     let (_folder, store) = new().await;

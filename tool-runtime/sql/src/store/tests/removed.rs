@@ -17,7 +17,7 @@ async fn append(store: &SqlStore, run: &str) -> Result<(), &'static str> {
     store.append(ToolInvocationRecord::example(run, "a").into()).await.map_err(|error| error.code())
 }
 
-/// Its column still names the principal, so the request is not done.
+/// The column of the damaged row still names the principal, so the request is not done.
 #[tokio::test]
 async fn an_unreadable_record_keeps_its_run() {
     let (_folder, store) = new().await;
@@ -39,7 +39,7 @@ async fn an_unreadable_document_stops_no_other_run() {
             let write = move |transaction: &mut Transaction| transaction.put(document.clone());
             store.update(vec![Key::run(id)], Box::new(write)).await.unwrap();
         }
-        // A version before retention wrote no time, so only records and marks are old.
+        // A version before retention wrote no time to the run, so only records and marks are old.
         edit(&store, "DELETE FROM tool_runtime_documents WHERE scope NOT IN ('run-1', 'run-3')").await;
         edit(&store, "UPDATE tool_runtime_documents SET body = '{\"run\":{}}' WHERE scope = 'run-1'").await;
         let of_ada =

@@ -89,7 +89,7 @@ async fn documents_alone_are_found_as_they_were_left() {
 
 #[tokio::test]
 async fn a_batch_whose_commit_nobody_answered_is_written_once() {
-    // For any faults of the batch and then of its single writes, each is written once.
+    // For all combinations of faults in the batch and in its single writes, each write happens once.
     let cases: [(&[Fault], u32); 6] = [
         (&[], 1),
         (&[Fault::Unanswered], 1),
