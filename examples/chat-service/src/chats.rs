@@ -48,7 +48,7 @@ impl Service {
         }
     }
 
-    /// Stores a new chat, and takes it.
+    /// Stores a new chat, and takes its lease.
     pub(crate) async fn keep(&self, chat: Chat) -> Result<Chat, Refusal> {
         if chat.leased.is_some() {
             return Ok(chat);
@@ -81,10 +81,10 @@ impl Chat {
         self.conversation.history().iter().filter(|message| matches!(message, Message::User(_))).count()
     }
 
-    /// Takes a turn, saved after each step, and releases the chat.
+    /// Takes a turn, saves the chat after each step, and releases it.
     pub(crate) async fn turn(mut self, input: Input) {
         if let Some(leased) = &mut self.leased {
-            // The stream reports the end of the turn. Refusals came before it began.
+            // The stream reports the end of the turn. A refused request has returned before the stream begins.
             let _ended = leased.receive(&mut self.conversation, input).await;
         }
         self.close().await;

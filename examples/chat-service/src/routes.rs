@@ -105,8 +105,8 @@ impl Service {
         token.and_then(|token| self.people.get(token)).ok_or(Refusal::Unauthorised)
     }
 
-    /// Reads a request and checks it against the chat. Returns the chat, which is in the store now, with the input, and
-    /// whether the person says something. A chat whose request is refused is released unchanged.
+    /// Reads a request and checks it against the chat. Returns the chat, which is stored by then, the input, and whether
+    /// the input has a message of the person. A refused request leaves the chat unchanged and releases it.
     async fn accept(
         &self,
         person: &Person,
