@@ -344,7 +344,7 @@ async fn an_attempt_that_was_stopped_within_a_step_looks_at_its_lease() {
         let work = async {
             steps.fetch_add(1, Ordering::Relaxed);
             if is_taken {
-                rig.runner().engine_lease("run", ada()).await.expect("a lease");
+                let _later = rig.runner().engine_lease("run", ada()).await.expect("a lease");
             }
             tokio::time::sleep(Duration::from_secs(3600)).await;
             steps.fetch_add(1, Ordering::Relaxed);

@@ -104,7 +104,7 @@ impl ModelClient for HttpModel {
         let hidden = &self.0.hidden;
         match self.ask(request, show).await {
             Ok(decoded) => Ok(hidden.mask_answer(decoded)),
-            Err(error) => Err(error.with_detail(|detail| hidden.mask(endpoint::message(detail)))),
+            Err(error) => Err(error.with_detail(|detail| hidden.mask_cut(endpoint::message(detail)))),
         }
     }
 }

@@ -177,7 +177,7 @@ impl Retention<'_> {
         run_id: &Arc<str>,
         party: &Party,
     ) -> Result<(), StoreError> {
-        let (place, of) = (Key::run(Arc::clone(run_id)), party.clone());
+        let (place, of) = (Key::run_head(Arc::clone(run_id)), party.clone());
         let removed =
             self.change(Some(run_id), party, vec![place.clone()], move |transaction| match transaction.get(&place) {
                 Some(Document::Run(run)) if party_of(run) == of => transaction.remove(&place).map(|()| true),
@@ -221,7 +221,7 @@ impl Retention<'_> {
         }
         // First close the run, so that nothing begins in it. Then erase its data.
         let is_alone = self.is_alone(run_id, party).await?;
-        let (place, of) = (Key::run(Arc::clone(run_id)), party.clone());
+        let (place, of) = (Key::run_head(Arc::clone(run_id)), party.clone());
         let closed = self.change(Some(run_id), party, vec![place.clone()], move |transaction| {
             let now = transaction.now();
             match transaction.get(&place) {

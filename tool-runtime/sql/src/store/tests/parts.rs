@@ -114,7 +114,7 @@ async fn parts_come_and_go_with_their_run() {
     .await;
     assert!(parts(&store).await > 0);
     let remove = |transaction: &mut Transaction| transaction.remove(&Key::run("four"));
-    store.update(vec![Key::run("four")], Box::new(remove)).await.unwrap();
+    store.update(vec![Key::run_head("four")], Box::new(remove)).await.unwrap();
     assert_eq!(parts(&store).await, 0);
 
     keep(&store, "three", conversation(20)).await.unwrap();
