@@ -11,7 +11,8 @@ use crate::call::{ArgumentChange, CallId, JsonText, LeftOut, NamedArgument, Outc
 /// Receives the events of a run.
 pub(crate) type EventSink = dyn Fn(Event) + Send + Sync;
 
-/// An event of a run. Contains only redacted results and masked arguments. `Debug` shows only names, ids and sizes.
+/// An event of a run. Results in it are redacted, and sensitive arguments are masked. `Debug` shows only names, ids and
+/// sizes.
 ///
 /// ```
 /// use tool_runtime::{Event, RunOptions};

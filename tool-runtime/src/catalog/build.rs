@@ -44,7 +44,8 @@ pub struct CatalogBuilder {
 }
 
 impl CatalogBuilder {
-    /// Adds every authored tool that is linked into the program. [`crates`](Self::crates) narrows the choice.
+    /// Adds every authored tool that is linked into the program. [`crates`](Self::crates) and
+    /// [`namespaces`](Self::namespaces) narrow the choice.
     pub fn collect(mut self) -> Self {
         self.linked = true;
         self

@@ -26,7 +26,8 @@ impl ToolPolicy {
     /// - tables that decide nothing, labels that no rule sets or reads, and budgets that no call fits,
     /// - an effect below the effect that the tool declares, and a key for discovered tools on an authored tool,
     /// - pointers to arguments that do not exist, and conditions that no argument can meet,
-    /// - names of roles, principals, attributes, tenants that are empty or have outer spaces or invisible characters.
+    /// - names of roles, principals, attributes and tenants that are empty, or have outer spaces or invisible
+    ///   characters.
     ///
     /// Names under `mcp__` are accepted, because their server may not have answered yet. So are roles, principals and
     /// tenants, which no catalog knows. Allowlists are not checked here, but when a runner compiles them.

@@ -65,7 +65,7 @@ impl ToolPolicy {
     }
 
     /// Returns the allowlist of a tool's output under this policy. An allowlist in the policy replaces the tool's own,
-    /// and can only narrow it.
+    /// which it can only narrow. A discovered tool may have no other allowlist.
     #[must_use]
     pub fn redaction_of(&self, spec: &ToolSpec) -> Redaction {
         let rule = self.tool(spec.name.as_str()).filter(|_| self.is_as_pinned(spec));

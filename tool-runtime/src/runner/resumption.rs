@@ -111,9 +111,9 @@ impl Run {
     /// Finishes a call that waits for its client with the client's result, a JSON value as text. Only the first
     /// matching result counts.
     ///
-    /// The value is untrusted. It may not be longer than the tool's own result (32 KiB by default). It is validated
-    /// against the tool's `client_result` and projected, and it puts the tool's labels on the run. The run has to match
-    /// the call as for [`Run::resume`].
+    /// The value is untrusted. The limit of the tool's result (32 KiB by default) is also the limit of the value. It is
+    /// validated against the tool's `client_result` and projected, and it puts the tool's labels on the run. The run
+    /// has to match the call as for [`Run::resume`].
     ///
     /// If the value does not match, the result is `approval_mismatch` with the difference, the attempt is recorded, and
     /// the call waits for another value.

@@ -268,8 +268,8 @@ impl Run {
         self.accounts().add(&self.shared().store, used);
     }
 
-    /// Returns a budget of tokens or cost that is used up. The agent loop must then send no further request to the
-    /// model. `None` while every budget has some left.
+    /// Returns a budget of turns, tokens or cost that is used up. The agent loop must then send no further request to
+    /// the model. `None` while each of these budgets has some left.
     ///
     /// # Errors
     /// The policy has budgets of principals or tenants, and the store could not be read or could not charge an earlier

@@ -20,8 +20,8 @@ const ITEMS: usize = 4096;
 /// The maximum number of variables of a script. A script can store data only in variables.
 const VARIABLES: usize = 48;
 
-/// A length of source, in bytes. A script of twice this length gets half of the operations, and so on: uses of
-/// variables are counted by size, but uses of text literals are not.
+/// A length of source, in bytes. A script of this length gets half of the operations, one of twice this length a third,
+/// and so on: uses of variables are counted by size, but uses of text literals are not.
 const LITERAL: usize = 2048;
 
 /// A counter of additional operations by size. The language counts a call of a function as one operation, whatever the

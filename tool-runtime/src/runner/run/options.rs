@@ -69,8 +69,8 @@ impl RunOptions {
         self
     }
 
-    /// Sets the id of the run; a random one by default. Idempotency keys depend on it. A store has one run for each id,
-    /// across all principals and tenants, so let no client choose the id.
+    /// Sets the id of the run; a random one by default. Call ids are unique within a run, and idempotency keys depend
+    /// on its id. A store has one run for each id, across all principals and tenants, so let no client choose the id.
     pub fn run_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.run_id = Some(id.into());
         self
