@@ -20,8 +20,9 @@ pub(crate) struct Chat {
 }
 
 impl Service {
-    /// Takes the chat of a person for one request, with the decisions that were posted to it. Another process may have
-    /// had it before, and may have died. A chat that is not in the store is new.
+    /// Leases the chat of a person for one request, and applies the decisions that were posted to it. The saved chat
+    /// is restored from the store, because its last request may have run in another process. A chat that is not in
+    /// the store is new.
     pub(crate) async fn open(&self, person: &Person, id: &str) -> Result<Chat, Refusal> {
         let (person, id) = (person.clone(), id.to_owned());
         let (run_id, options) = (person.run_id(&id), person.options().conversation(id.as_str()));
@@ -81,16 +82,17 @@ impl Chat {
         self.conversation.history().iter().filter(|message| matches!(message, Message::User(_))).count()
     }
 
-    /// Takes a turn, saves the chat after each step, and releases it.
+    /// Carries out a request, with all model turns and calls that it causes. Saves the chat after each step, and
+    /// releases it at the end.
     pub(crate) async fn turn(mut self, input: Input) {
         if let Some(leased) = &mut self.leased {
-            // The stream reports the end of the turn. A refused request has returned before the stream begins.
+            // The result is not needed here: the stream has already sent it to the client.
             let _ended = leased.receive(&mut self.conversation, input).await;
         }
         self.close().await;
     }
 
-    /// Releases the chat for the next request. A worker continues a turn that has not ended.
+    /// Releases the chat for the next request. If the answer has not ended, a worker continues it.
     pub(crate) async fn close(self) {
         let Some(leased) = &self.leased else { return };
         let expires = self.conversation.waiting().filter_map(|call| call.expires_at).min();

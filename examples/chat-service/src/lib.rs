@@ -73,8 +73,8 @@ impl Service {
         Ok(Self { runner, agent, queue, people })
     }
 
-    /// The worker that continues chats without a request: after a decision that was posted, when a call expires, and
-    /// when a process died during a turn.
+    /// Returns the worker that continues chats between requests: after a posted decision, after the expiry of a
+    /// call, and after the crash of a process that was answering.
     pub fn worker(&self) -> Worker {
         Worker::new(self.agent.clone(), self.runner.clone()).name("chat-service")
     }

@@ -39,7 +39,7 @@ pub fn router(service: Arc<Service>) -> Router {
         .with_state(service)
 }
 
-/// One turn of a chat. An invalid request is refused before the stream begins.
+/// Answers one request of `useChat`. An invalid request is refused before the stream begins.
 async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
     let person = service.person(&headers)?;
     let chat = service.open(person, &request::named(&body)?.id).await?;
@@ -56,7 +56,7 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
     Ok(respond(PROTOCOL, stream, tokio::spawn(chat.turn(input))))
 }
 
-/// One run of a client of AG-UI. The error of an invalid request is the error of its run.
+/// Answers one request of an AG-UI client. An invalid request gets a run that fails, not an HTTP error.
 async fn ag_ui(State(service): State<Arc<Service>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
     let person = service.person(&headers)?;
     let named = request::named(&body)?;
@@ -82,8 +82,8 @@ async fn state(
     service.state(person, &id).await.map(Json)
 }
 
-/// Returns the stream of a turn. The turn is a separate task, so that it ends even if the client disconnects. The body
-/// ends after the chat was released, so that the client's next request can lease it.
+/// Returns the streamed response. The work is a separate task, which continues if the client disconnects. The body
+/// ends after the chat was released, so that the client's next request can lease the chat.
 fn respond(protocol: Protocol, stream: UiStream, turn: JoinHandle<()>) -> Response {
     streamed(protocol, Body::from_stream(stream.end_after(turn)))
 }
@@ -105,8 +105,8 @@ impl Service {
         token.and_then(|token| self.people.get(token)).ok_or(Refusal::Unauthorised)
     }
 
-    /// Reads a request and checks it against the chat. Returns the chat, which is stored by then, the input, and whether
-    /// the input has a message of the person. A refused request leaves the chat unchanged and releases it.
+    /// Reads a request and checks it against the chat. Returns the stored chat, the input, and whether the request
+    /// contains a new text or file of the person. After a refusal, the chat is unchanged and released.
     async fn accept(
         &self,
         person: &Person,
