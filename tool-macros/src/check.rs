@@ -22,10 +22,10 @@ use crate::item::Methods;
 use crate::methods::Called;
 use crate::model::Tool;
 
-/// Reports every mistake that is visible in a tool's tokens. Generated code lets the compiler check types.
+/// Reports every mistake that is visible in a tool's tokens. The compiler checks the types in the generated code.
 ///
 /// # Errors
-/// Returns the tool unchanged if there is a mistake, including those reported earlier, while its tokens were parsed.
+/// Returns the tool unchanged if `errors` has a mistake, from here or from the parser.
 pub(crate) fn check(tool: Tool, errors: &mut Errors) -> Result<Checked, Box<Tool>> {
     rules(&tool, errors);
     if errors.is_empty() { Checked::new(tool) } else { Err(Box::new(tool)) }

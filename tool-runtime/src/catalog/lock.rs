@@ -29,8 +29,9 @@ const VERSION: u64 = 1;
 
 /// The reviewed definitions of a catalog, in a file that is usually called `tools.lock`.
 ///
-/// The text is JSON with sorted keys and a line for each member. It is the same on every platform, has no times and no
-/// paths, and changes of different tools merge. It does not contain the tools of servers, because the policy pins them.
+/// The text is JSON with sorted keys and a line for each member, so that version control can merge the changes of two
+/// branches to different tools. It is the same on every platform, and has no times and no paths. It does not contain
+/// the tools that MCP servers list, because the policy pins their definitions.
 ///
 /// ```
 /// use tool_runtime::catalog::ToolLock;
@@ -71,8 +72,10 @@ impl ToolLock {
     /// it.
     ///
     /// # Errors
-    /// The text is not a lock (`lock_malformed` or `lock_shape`) of this version (`lock_version`), or has conflict
-    /// markers of a merge (`lock_merge`).
+    /// - `lock_merge`: a line begins with a conflict marker of a merge.
+    /// - `lock_malformed`: the text is not JSON.
+    /// - `lock_shape`: the JSON is not a lock.
+    /// - `lock_version`: the lock has another version than this library reads.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         text::read(text).map(|tools| Self { tools })
     }

@@ -1,8 +1,10 @@
-//! Lossless rewrites: optional values without `anyOf`, `allOf` of one schema, and lists of documented constants.
+//! Rewrites of JSON schemas that keep their meaning, for models that accept only simple schemas: optional values
+//! without `anyOf`, an `allOf` of one schema merged into its parent, and alternatives of constants as `enum`.
 
 use serde_json::{Map, Value};
 
-/// Keywords that set no rule. If two schemas have one, the outer one wins, because it is nearer to the field's author.
+/// Keywords that set no rule. If two merged schemas have the same keyword, the value of the outer schema wins, because
+/// it is nearer to the field's author.
 pub(super) const ANNOTATIONS: [&str; 8] =
     ["$comment", "default", "deprecated", "description", "examples", "readOnly", "title", "writeOnly"];
 
@@ -25,10 +27,12 @@ const NEIGHBOURS: [&str; 12] = [
 /// Rules for items and properties that no other rule evaluates.
 pub(super) const UNEVALUATED: [&str; 2] = ["unevaluatedItems", "unevaluatedProperties"];
 
-/// Merges `anyOf: [X, null]` and `allOf: [X]` into the schema that contains them. Returns whether `null` was there.
+/// Merges `anyOf: [X, null]`, `oneOf: [X, null]` and `allOf: [X]` into the schema that contains them. Returns whether
+/// `null` was an alternative, so that the caller lets the merged schema admit `null`.
 ///
-/// If X itself has alternatives, `type` cannot admit `null`, so the schema stays unchanged. With `eager`, it is merged,
-/// too, for a caller that then refuses X with its own message.
+/// The caller can do that only by `type`, `enum` and `const`. If another rule of X can exclude `null`, for example
+/// `$ref`, `not` or alternatives that are not constants, the schema stays unchanged. With `eager`, X is merged anyway,
+/// for a caller that then refuses X with its own message.
 pub(crate) fn hoist(schema: &mut Map<String, Value>, eager: bool) -> bool {
     let mut nullable = false;
     loop {
@@ -57,14 +61,14 @@ fn candidate(schema: &Map<String, Value>, eager: bool) -> Option<(&'static str, 
         }
     })?;
     let inner = schema.get(found.0)?.as_array()?.get(found.1)?.as_object()?;
-    // If X itself accepts `null`, `oneOf: [X, null]` refuses `null`.
+    // If X itself accepts `null`, both alternatives match `null`, so `oneOf: [X, null]` refuses it.
     if found.0 == "oneOf" && found.2 && !excludes_null(inner) {
         return None;
     }
     if found.2 && !eager && !takes_null_by_type(inner) {
         return None;
     }
-    // Rules next to `anyOf: [X, null]` also apply to `null`, and these can refuse it.
+    // Rules next to `anyOf: [X, null]` also apply to `null`, and these five can refuse it.
     let beside = found.2 && ["enum", "const", "type", "not", "$ref"].iter().any(|key| schema.contains_key(*key));
     (!beside && !inner.contains_key(found.0) && joins(schema, inner)).then_some(found)
 }
@@ -100,7 +104,7 @@ fn takes_null_by_type(schema: &Map<String, Value>) -> bool {
         && ["oneOf", "anyOf"].iter().all(|key| schema.get(*key).is_none_or(|branches| constants(branches).is_some()))
 }
 
-/// Lets a lowered schema admit `null`.
+/// Adds `null` to the `type`, the `enum` and the `const` of a schema that was rewritten for a model.
 pub(crate) fn add_null(schema: &mut Map<String, Value>) {
     match schema.get_mut("type") {
         Some(Value::Array(types)) if !types.iter().any(|ty| ty == "null") => types.push("null".into()),
@@ -120,7 +124,8 @@ pub(crate) fn add_null(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Turns alternatives that are all constants of one scalar type into `enum`; their docs join the description.
+/// Turns alternatives that are all constants of one scalar type into `enum`. Appends the descriptions of the
+/// alternatives to the description of the schema.
 pub(crate) fn fold_constants(schema: &mut Map<String, Value>) {
     let Some((keyword, folded)) =
         ["oneOf", "anyOf"].into_iter().find_map(|keyword| Some((keyword, constants(schema.get(keyword)?)?)))

@@ -23,38 +23,38 @@ pub(crate) use closing::{
     settle,
 };
 
-/// The intent to run a call, written before its effect begins.
+/// The intent to run a call, which an attempt writes before the effect of the call begins.
 #[derive(Debug, Clone)]
 pub(crate) struct Intent {
     /// The key of the call in the ledger.
     pub(crate) key: Key,
     /// The id of this attempt.
     pub(crate) owner: Arc<str>,
-    /// How long the attempt counts as running without a renewal.
+    /// How long the attempt owns the call without a renewal.
     pub(crate) lease: Duration,
     /// The record to write if the end of the call is lost.
     pub(crate) lost_record: ToolInvocationRecord,
-    /// The grant that allows the call. The call consumes one of its uses. `None` if the policy or a person allowed the
-    /// call.
+    /// The grant that allows the call. The first attempt consumes one of its uses. `None` if the policy or a person
+    /// allowed the call.
     pub(crate) grant: Option<Key>,
     /// Whether the call may run again if its end was not recorded.
     pub(crate) repeatable: bool,
     /// Whether the tool can reconcile the call if its end was not recorded.
     pub(crate) reconciles: bool,
-    /// The epoch of the lease on the run. `None` without a lease.
+    /// The epoch of the worker's lease on the run. `None` without a lease.
     pub(crate) worker: Option<u64>,
     /// Whether no other process continues the run after this process has died.
     pub(crate) ends_with_process: bool,
-    /// The call as it begins, for a process that takes it over. `None` if the call was not approved, and its tool
-    /// neither reconciles nor repeats it.
+    /// The call in the form of a suspended call, for a process that takes the call over. `None` if the ledger already
+    /// has this form, or if the call was not approved and its tool neither reconciles nor repeats it.
     pub(crate) waited: Option<Box<PendingCall>>,
-    /// For a graph, the id of the run in which it works. The id that an earlier attempt chose takes precedence. `None`
-    /// for any other tool.
+    /// For a call of a graph, the id of the run in which the graph works. An id that an earlier attempt chose takes
+    /// precedence. `None` for any other tool.
     pub(crate) graph: Option<Arc<str>>,
     /// The amounts to book on the accounts of the run's principal and tenant. `None` if there are no accounts.
     pub(crate) bill: Option<Bill>,
-    /// The key under which another process may have suspended the call for an approval, with the digest of the model's
-    /// own arguments. `None` if the call was approved, or no other process can have it.
+    /// The key under which another process may have suspended the call for an approval, with the digest of the
+    /// arguments. `None` if the call was approved, or no other process can have the call.
     pub(crate) waits: Option<(Key, Hash)>,
     /// The effect of the call. `None` if the call does not exclude other calls with the same effect.
     pub(crate) effect: Option<EffectClaim>,
@@ -63,7 +63,7 @@ pub(crate) struct Intent {
 }
 
 impl Intent {
-    /// Returns the keys to lock in addition to that of the run.
+    /// Returns the keys to lock in addition to the key of the run.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         let accounts = self.bill.iter().flat_map(|bill| Account::keys(&bill.accounts));
         let waits = self.waits.iter().flat_map(|(key, _)| [key.clone(), Key::replaced(&self.key)]);
@@ -86,7 +86,7 @@ pub(crate) enum Begun {
     Abandoned,
     /// The grant that allowed the call was revoked or used up. The call did not begin.
     Ungranted,
-    /// An account has too little left. The call has never begun.
+    /// An account of the principal or the tenant has too little left. The call has never begun.
     Exhausted(BudgetExceeded),
     /// Another process has suspended the call for an approval.
     Waits(Box<PendingCall>),
@@ -102,7 +102,8 @@ pub(crate) enum Begun {
     Late,
 }
 
-/// Writes an intent, unless the call has begun before.
+/// Begins a call, takes an abandoned call over, or repeats an unacknowledged beginning. Writes the intent only if it
+/// returns [`Begun::Now`] or [`Begun::Abandoned`].
 pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Begun, StoreError> {
     transaction.refuse_purged(intent.key.scope())?;
     let until = after(transaction.now(), intent.lease);
@@ -148,12 +149,12 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     };
     let (is_first, is_again) = (earlier.is_none(), epoch > 1);
     let waited = intent.waited.clone().or_else(|| earlier.and_then(|entry| entry.waited.clone()));
-    // Keep the run that an earlier attempt chose, because that attempt may have had effects there. If the digest key
-    // was lost, the new id would differ.
+    // Keep the run that an earlier attempt chose, because that attempt may have had effects there. The id in the intent
+    // differs from it if the store has another digest key by now.
     let graph = earlier.and_then(|entry| entry.graph.clone()).or_else(|| intent.graph.clone());
     // The first attempt determines the contents. A later attempt may run under a policy with other notices.
     let notices = earlier.map_or_else(|| intent.notices.clone(), |entry| entry.notices.clone());
-    // A server that takes over a call from another server may die, too.
+    // Keep the mark of the earlier attempt: if this process dies too, MCP servers find the call by the mark.
     let ends_with_process = intent.ends_with_process || earlier.is_some_and(|entry| entry.ends_with_process);
     let bill = intent.bill.as_ref().filter(|_| anew);
     let begun = match bill.map(|bill| accounts::reserve(transaction, bill)).transpose()? {
@@ -166,7 +167,8 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     if let Some(grant) = intent.grant.as_ref().filter(|_| is_first) {
         grants::take(transaction, grant)?;
     }
-    // `leave_or_close` has released the effect key of a call that was left open.
+    // `leave_or_close` releases the effect key of a call that it leaves open. An attempt that takes such a call over
+    // claims the key again, unless another call has held it since.
     if let Some(effect) = intent.effect.as_ref().filter(|_| is_first || !is_superseded) {
         effects::hold(transaction, effect, &intent.key, &intent.lost_record.tool_call_id)?;
     }
@@ -198,8 +200,8 @@ pub(crate) fn blocked(transaction: &Transaction, effect: &EffectClaim, key: &Key
 }
 
 /// Like [`blocked`], for a call that is about to wait for an approval. Also returns `None` if the call already waits
-/// under the key `waits`, or if a person approved it with other arguments. The existing question, or the existing end,
-/// then stays valid.
+/// under the key `waits`, or if a person approved it with other arguments. The caller then finds the existing question,
+/// or the approved call.
 pub(crate) fn blocked_before_waiting(
     transaction: &Transaction,
     effect: &EffectClaim,
@@ -217,7 +219,7 @@ fn is_rekeyed(entry: &LedgerEntry, intent: &Intent) -> bool {
     entry.effect.as_ref() != now && (entry.effect.is_some() || is_once)
 }
 
-/// Returns the entry of a call that is about to be suspended, if another process has already begun it without an
+/// Returns the entry of a call that is about to be suspended. `None` if no other process has begun the call without an
 /// approval.
 pub(crate) fn begun<'t>(transaction: &'t Transaction, key: &Key) -> Option<&'t LedgerEntry> {
     if let Some(Document::Call(entry)) = transaction.get(key) { Some(entry) } else { None }
@@ -247,13 +249,16 @@ pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease
     }
 }
 
-/// Closes a call with its record, if this attempt began the call or its intent may still be written.
+/// Closes a call with its record, if this attempt owns the call or the ledger does not have the intent yet. Returns
+/// whether the ledger has the intent.
 ///
-/// An attempt that took the call over and did not run it cannot know the effects of the earlier attempt, so it closes
-/// the call with the record of a lost end. The same applies if the call has an effect key and the attempt that took it
-/// over reports no effect. `effect` is the key of the effect's document and the claim on the effect key, if this end
-/// changes that document. `terms` has the contents of the notice about an unknown outcome. It is used only if the
-/// ledger does not have the intent yet. Returns whether the ledger has the intent.
+/// An attempt that took the call over and did not run it cannot know the effects of the earlier attempt. It closes the
+/// call with the record of a lost end, unless the earlier attempt certainly had no effect ([`Cause::Prevented`]). An
+/// attempt that took the call over, has an `effect` and reports no effect does the same.
+///
+/// - `effect`: the key of the document that lists the calls of the same effect, and the claim of this call on the
+///   effect key. `None` if this end does not change the document.
+/// - `terms`: the contents of the notice about an unknown outcome, for a call whose intent the ledger does not have.
 pub(crate) fn finish(
     transaction: &mut Transaction,
     key: &Key,
@@ -308,7 +313,7 @@ pub(crate) fn withdraw(transaction: &mut Transaction, key: &Key, owner: &str) ->
 }
 
 /// Makes a shared run due for a worker, because one of its calls ended outside any worker. Does nothing if the caller
-/// has a lease (`held`), or if the run acts for another principal or tenant.
+/// passes its lease as `held`, or if the run acts for another principal or tenant.
 pub(crate) fn ended_outside(
     transaction: &mut Transaction,
     run_id: &str,

@@ -1,5 +1,5 @@
-//! Decisions on calls of the store. If another process can continue the run, the decision is posted to it; otherwise
-//! this process carries it out.
+//! Decisions on calls of the store. If another process can continue the run, the decision is posted to the run as a
+//! message. Otherwise this process carries the decision out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,6 +40,8 @@ struct Report<'a> {
     outcome: Option<Outcome>,
 }
 
+/// Carries out a decision, or posts it to the run of the call, and prints the result or the state of the decision. With
+/// `--wait`, waits for the end of the call.
 pub(super) async fn decide(
     cli: &Cli<'_>,
     (id, call, question): (&str, &PendingCall, &Question),
@@ -226,7 +228,7 @@ enum PostState {
     Waits,
     /// The decision was invalid, and the call still waits.
     Refused(Box<DecisionRecord>),
-    /// The decision was dropped, because the call did not wait for it.
+    /// The run no longer has the decision, and the call still waits with the same question.
     Dropped,
     Ended(Outcome),
 }
@@ -304,8 +306,8 @@ fn print_state(
         PostState::Ended(outcome) => ("ended", Some(*outcome)),
         PostState::Refused(refusal) => return Err(invalid(refusal)),
         PostState::Dropped => {
-            let text = "the decision was dropped, because the call no longer waited for it; list the waiting calls \
-                        with `approvals list`";
+            let text = "the run dropped the decision, and the call still waits; look at it with `approvals show`, and \
+                        decide again";
             return Err(Failure::failed(text).code("not_taken"));
         }
     };
@@ -337,7 +339,7 @@ fn print_state(
         _ => match wait {
             None if run.is_served() => Ok(Exit::Done),
             None => {
-                terminal::note(&format!("if no worker runs, continue it with: {}", of_run("chat --continue")));
+                terminal::note(&format!("if no worker runs, continue the run with: {}", of_run("chat --continue")));
                 Ok(Exit::Done)
             }
             Some(_) => {
@@ -360,7 +362,7 @@ fn invalid(decision: &DecisionRecord) -> Failure {
     let places: Vec<_> = violations.iter().map(place).collect();
     let outcome = || decision.refused().map(|outcome| outcome.to_string()).unwrap_or_default();
     let why = decision.mismatch().map_or_else(outcome, |mismatch| mismatch.to_string());
-    let message = format!("the decision does not fit, and the call still waits: {why}{}", places.join(","));
+    let message = format!("the decision does not fit the call, which still waits: {why}{}", places.join(","));
     let exit = if violations.is_empty() { Exit::Denied } else { Exit::Invalid };
     Failure { exit, code: "approval_mismatch", message }
 }

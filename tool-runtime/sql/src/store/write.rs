@@ -1,7 +1,7 @@
 //! Workers, which execute queued writes in transactions and repeat a failed transaction.
 //!
-//! A transaction is repeated if the server ended it without a commit, or if the connection broke. If a commit was not
-//! acknowledged, the worker first looks up its rows under the same locks, so that nothing is written twice.
+//! A worker repeats a transaction if the database ended it without a commit, or if the connection broke. If a commit
+//! was not acknowledged, the worker first looks up the rows of the transaction, so that nothing is written twice.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -73,8 +73,8 @@ impl Drop for Worker {
     }
 }
 
-/// Executes the writes in one transaction. If it fails, executes each write in its own, so that one failure does not
-/// fail the others.
+/// Executes the writes in one transaction. If the transaction fails, executes each write in a transaction of its own,
+/// so that one failure does not fail the other writes.
 async fn write(shared: &Arc<Shared>, jobs: &mut [Job]) -> Vec<Result<(), StoreError>> {
     if jobs.len() > 1
         && let Some(results) = together(shared, jobs).await
@@ -88,7 +88,7 @@ async fn write(shared: &Arc<Shared>, jobs: &mut [Job]) -> Vec<Result<(), StoreEr
     results
 }
 
-/// Executes the writes in one transaction. `None` if nothing was written, so that the caller may retry each on its own.
+/// Executes the writes in one transaction. `None` if nothing was written, so that the caller may repeat each write.
 async fn together(shared: &Arc<Shared>, jobs: &mut [Job]) -> Option<Vec<Result<(), StoreError>>> {
     let (mut results, mut unsure) = (Vec::with_capacity(jobs.len()), None);
     let mut connection = shared.database.connection().await.ok()?;
@@ -96,8 +96,8 @@ async fn together(shared: &Arc<Shared>, jobs: &mut [Job]) -> Option<Vec<Result<(
         return Some(results);
     }
     connection.discard();
-    // The commit was not acknowledged. It wrote everything or nothing, so one lookup decides; if the lookup fails,
-    // nothing may be repeated.
+    // The commit was not acknowledged. It wrote all rows or none, so one lookup decides. If the lookup fails, a
+    // repetition could write the rows twice.
     let unsure = unsure?;
     match kept(shared, &unsure).await {
         Ok(true) => {
@@ -147,7 +147,8 @@ async fn in_one(
     Ok(commit(shared, connection, wakes).await?)
 }
 
-/// Looks up whether a write is in the database. It retries while the connection breaks.
+/// Looks up whether a write is in the database. Repeats the lookup after a transient failure, for example a broken
+/// connection, until the store's time limit.
 pub(super) async fn kept(shared: &Shared, written: &WrittenRows) -> Result<bool, StoreError> {
     let end = Instant::now() + shared.patience;
     loop {
@@ -170,8 +171,8 @@ async fn look(shared: &Shared, written: &WrittenRows) -> Result<bool, sqlx::Erro
     kept
 }
 
-/// Executes a write in its own transaction, and repeats it until `end` while the connection breaks. `unsure` is the
-/// write of an earlier attempt whose commit was not acknowledged.
+/// Executes a write in its own transaction. Repeats it after a transient failure, for example a broken connection,
+/// until `end`. `unsure` has the rows of an earlier attempt whose commit was not acknowledged.
 pub(super) async fn alone(
     shared: &Arc<Shared>,
     work: &mut Work,
@@ -182,7 +183,7 @@ pub(super) async fn alone(
         match once(shared, work, &mut unsure).await {
             Ok(()) => return Ok(()),
             Err(Failed::Refused(error)) => return Err(error),
-            // Unreachable: a transaction of one write passes its connection, so it never returns `Apart`.
+            // Unreachable: `apply` passes its connection to `change`, which returns `Apart` only without a connection.
             Err(Failed::Apart) => return Err(StoreError::Lost),
             Err(Failed::Database(error)) if is_transient(&error) && Instant::now() < end => sleep(PAUSE).await,
             Err(Failed::Database(error)) => return Err(failed(error)),
@@ -190,7 +191,7 @@ pub(super) async fn alone(
     }
 }
 
-/// Attempts a write. `unsure` is the write of an earlier attempt whose commit was not acknowledged.
+/// Attempts a write. `unsure` has the rows of an earlier attempt whose commit was not acknowledged.
 async fn once(shared: &Arc<Shared>, work: &mut Work, unsure: &mut Option<WrittenRows>) -> Result<(), Failed> {
     let mut connection = shared.database.connection().await?;
     let tried = attempt(shared, &mut connection, work, unsure).await;
@@ -271,13 +272,15 @@ pub(super) async fn begin(
                  WHERE NOT pg_try_advisory_xact_lock(number))",
                 list(numbers)
             );
-            // All of its few statements find rows by their keys, so one generic plan suits all uses of a statement.
+            // The transaction has few statements, and each finds rows by their keys. One generic plan therefore suits
+            // all uses of a statement.
             (String::new(), held, "force_generic_plan")
         }
     };
-    // A stricter setting of the server is kept. The timeouts make the server end the transaction of a stopped worker,
-    // so that other transactions do not wait for its locks. Sequential scans are off because a plan that was made for a
-    // small table is also used when the table has grown.
+    // - `synchronous_commit`: `remote_apply` is stricter than `on`, so it is kept.
+    // - The timeouts make the server end the transaction of a stopped worker, so that other transactions do not wait
+    //   for its locks.
+    // - `enable_seqscan`: PostgreSQL keeps a plan that it made for a small table when the table has grown.
     let sql = format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED; \
          SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') \

@@ -1,10 +1,12 @@
 //! [`TenantRotation`]: lets the tenants take turns when a worker takes due runs.
 //!
+//! A lane is the group of the runs of one tenant and one version. Runs without a tenant are grouped by their principal.
+//!
 //! A poll first lists the runs that have been due for the longest time. If they fit in one page, these are all due
 //! runs. Otherwise the poll walks through the lanes, beginning where the last poll ended, so that a tenant with many
-//! due runs does not delay the others. A lane is a group of runs of one tenant and one version. A poll lists a bounded
-//! number of rows, even if it can take none of the runs. After a walk that took nothing, the worker walks again after a
-//! second, or when one of its runs has ended. The file is long because of its tests.
+//! due runs does not delay the other tenants. A poll lists a bounded number of rows, even if it can take none of the
+//! runs. After a walk that took nothing, the worker walks again after [`POLL`], or when one of its runs has ended. The
+//! file is long because of its tests.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -32,7 +34,8 @@ const DEEP: usize = 32;
 /// The maximum number of unreadable runs that a worker remembers.
 const MOST_UNREADABLE: usize = 1024;
 
-/// A worker begins at a random one of this many first runs, so that workers with the same list try different runs.
+/// The number of first runs from which a worker picks one at random to begin with, so that workers with the same list
+/// try different runs.
 const SPREAD: usize = 8;
 
 /// The state of the rotation between the polls of a worker.
@@ -236,14 +239,14 @@ impl Poll<'_> {
         }
         if !self.rotation.is_reported {
             self.rotation.is_reported = true;
-            let text = "this worker leaves runs of another version alone; they wait for a worker of their version";
+            let text = "this worker does not take runs of another version; they wait for a worker of that version";
             self.worker.runner.report("runs of another version wait", "other_version", text);
         }
         None
     }
 
-    /// Takes one run of each tenant in turn, beginning after the tenant with the last turn, until no place is free or
-    /// no run is left.
+    /// Takes one run of each tenant in turn, beginning after the tenant with the last turn. Ends when the worker can
+    /// take no more runs, or when no run is left.
     async fn offer(&mut self, mut tenants: Tenants) -> Result<(), StoreError> {
         self.find_full(&tenants).await?;
         tenants.values_mut().for_each(|candidates| candidates.add([]));
@@ -307,7 +310,7 @@ impl Poll<'_> {
                 }
                 Ok(Leasing::Gone) => candidates.skip(),
                 Ok(Leasing::Full) => drop(self.full.insert(Arc::clone(tenant))),
-                // An unreadable run must not delay the others.
+                // An unreadable run must not delay the other runs.
                 Err(error @ (StoreError::Corrupt(_) | StoreError::Newer { .. })) => {
                     tracing::warn!(run = &*run.run_id, error = error.code(), "a due run cannot be taken");
                     self.rotation.unreadable.add(run);

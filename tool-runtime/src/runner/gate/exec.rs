@@ -1,8 +1,9 @@
-//! [`Run::exec`]: calls the stages of the gate in order.
+//! [`Run::exec`]: calls the stages of the gate in order. The gate is the series of steps that each call passes.
 //!
-//! Most stages need a value that only the previous stage can create, so the compiler rejects another order. No stage
-//! needs a value of `reach`, `connect` or `recordable`: only the code of this file ensures that they run. A call ends
-//! with a value, a suspension, or a [`Stop`] returned through `?`.
+//! Most stages need a value that only the previous stage can create, so the compiler rejects another order. Three
+//! stages are not enforced in this way, and only the code of this file ensures that they run: `reach` and `recordable`
+//! return no value, and `bind` also accepts [`Connections::default`] instead of the connections from `connect`. A call
+//! ends with a value, a suspension, or a [`Stop`] returned through `?`.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -24,20 +25,21 @@ use crate::runner::waiting::suspend::{Waits, suspend};
 use crate::store::{Key, StoredUnknown};
 
 impl Run {
-    /// Runs one call through the gate. Emits the start event at once, before the future is polled. If the future is
-    /// dropped, polled or not, the call still gets its record and its terminal event.
+    /// Runs one call through the gate. Emits the start event before the future is polled. If the future is dropped,
+    /// polled or not, the call still gets its record and its terminal event.
     ///
     /// Refusals and failures are in the result, see [`ToolExecResult::outcome`]. The future has to be polled inside a
-    /// tokio runtime with its timer enabled. It resolves after the store has acknowledged the record; no timeout limits
-    /// that wait.
+    /// tokio runtime with its timer enabled. It resolves after the store has acknowledged the record. No timeout limits
+    /// the wait for the store.
     pub fn exec(&self, call: ToolCall) -> impl Future<Output = ToolExecResult> + Send + use<> {
         run_to_end(OpenCall::start(self.clone(), call), from_start)
     }
 
     /// As [`exec`](Self::exec), with the span of a model's turn as the parent of the call's span.
     ///
-    /// `known` is a result that another process recorded: its labels and evidence apply to this run, but the tool does
-    /// not run again and no second record is written. `is_new` states that no earlier process can have made the call.
+    /// `known` is a result that another process recorded. The run adds the labels and the evidence of that result, but
+    /// the tool does not run again and no second record is written. `is_new` states that no earlier process can have
+    /// made the call.
     pub(crate) fn exec_within(
         &self,
         turn: &Span,
@@ -66,7 +68,8 @@ impl Run {
         run_to_end(open, from_start)
     }
 
-    /// Parses and validates calls without running them. [`Run::exec_hydrated`] of this run executes each result once.
+    /// Parses and validates calls without running them. Pass each valid call to [`Run::exec_hydrated`] of the same run,
+    /// which consumes it.
     #[must_use]
     pub fn hydrate(&self, calls: impl IntoIterator<Item = ToolCall>) -> Vec<HydrationResult> {
         calls.into_iter().map(|call| stages::hydrate_only(self, call)).collect()
@@ -192,8 +195,8 @@ pub(in crate::runner) async fn from_permit(open: &mut OpenCall, permit: Permit) 
     concluded(open, bound, left).await
 }
 
-/// Handles a call that did not begin, because earlier calls of the same effect have an unknown outcome. If its tool
-/// cannot reconcile the earlier call, this call waits for a person.
+/// Handles a call that did not begin, because earlier calls of the same effect have an unknown outcome. If the tool can
+/// reconcile the earlier call, that outcome ends this call. Otherwise this call waits for a person.
 async fn twins(open: &mut OpenCall, mut bound: Bound, key: Key, unknown: Vec<StoredUnknown>) -> Result<Ending, Stop> {
     if let Some(left) = stages::reconcile_twin(open, &mut bound, &key, &unknown).await? {
         return concluded(open, bound, left).await;
@@ -205,8 +208,8 @@ async fn twins(open: &mut OpenCall, mut bound: Bound, key: Key, unknown: Vec<Sto
     suspend(open, bound.into_hydrated(), Suspension::Approval, waits).await
 }
 
-/// Lets the tool reconcile a call that already has a record, if the current policy does not deny it. Writes nothing to
-/// the store.
+/// Lets the tool reconcile a call that already has a record, if the current policy does not deny the call. Writes
+/// nothing to the store.
 pub(in crate::runner) async fn reconcile(open: &mut OpenCall, hydrated: Hydrated) -> Result<Left, Stop> {
     stages::admit_hydrated(open, &hydrated)?;
     let hydrated = open.draft.read(Ok(hydrated))?;

@@ -1,4 +1,5 @@
-//! Suspensions: writes a call that has to wait to the store, and reopens it once a decision or a result arrives.
+//! Suspensions: a call that has to wait for a person or a client is written to the store. When a decision or a result
+//! arrives, the call is read, checked against the decision and opened again.
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ use crate::tool::Digested;
 pub(in crate::runner) struct Waits {
     /// The payload for the client that executes the call.
     pub(in crate::runner) prepared: Option<JsonText>,
-    /// The graph and the inner call for which it waits.
+    /// The graph, and the call inside the graph that waits. `None` if the call is not a graph.
     pub(in crate::runner) graph: Option<Box<PendingGraph>>,
     /// Earlier calls of the same effect whose outcome is unknown.
     pub(in crate::runner) unknown: Vec<UnknownCall>,
@@ -65,7 +66,7 @@ pub(in crate::runner) async fn suspend(
         Err(stop) => return world::unstated(open, &frozen, stop).await,
     };
     let key = open.ledger_key(&frozen);
-    // Before a call waits for the first time, another process may have run it without an approval.
+    // Another process may have run the call without an approval before this process suspends the call.
     let is_new = graph.is_none() && open.attempt.is_none() && open.run().state().is_continued();
     if is_new && let Some(known) = Box::pin(begun_before(open, &frozen)).await {
         return Ok(Ending::Elsewhere(Box::new(known)));
@@ -109,8 +110,8 @@ pub(in crate::runner) async fn suspend(
     kept_for_later(open, (kept, suspension), suspended, begun).await
 }
 
-/// Ends a call by the store's answer to its suspension. `begun` is the key under which another process may have begun
-/// the call.
+/// Converts the store's answer to a suspension to the ending of the call. `begun` is the key under which another
+/// process may have begun the call.
 async fn kept_for_later(
     open: &mut OpenCall,
     kept: (Result<SuspendOutcome, StoreError>, Suspension),
@@ -157,7 +158,8 @@ async fn kept_for_later(
             let result = ToolExecResult::unfinished(id, Outcome::OutcomeUnknown, true, message);
             Ok(Ending::Elsewhere(Box::new(result)))
         }
-        // The write of the call's record books the used amount instead.
+        // `open.suspending` stays set: the write of the call's record then books the used amount, because the refused
+        // suspension did not.
         (Ok(SuspendOutcome::Refused), _) => {
             leave_graph(open).await;
             Err(Stop::new(Outcome::Cancelled).message("The call could not wait for an approval. It did not run."))
@@ -171,15 +173,15 @@ async fn kept_for_later(
     }
 }
 
-/// Returns the result of a call that began under another definition of its tool. `None` if the store cannot be read;
-/// the call is then suspended, if that write succeeds.
+/// Returns the result of a call that began under another definition of its tool. `None` if there is no such call, or if
+/// the store cannot be read. The caller then suspends the call.
 async fn begun_before(open: &OpenCall, frozen: &Frozen) -> Option<ToolExecResult> {
     let known = open.begun_as_another(frozen).await;
     known.map_err(|error| discard(open.run().store_unread(error))).ok().flatten()
 }
 
-/// Denies a call that needs more approvals than there are people who may decide on it. A call that already waits is not
-/// denied; the process that gets a decision on it checks the decider.
+/// Denies a call that needs more approvals than there are people who may decide on it. Does not deny a call that
+/// already waits; the process that gets a decision on that call checks the decider.
 async fn undecidable(open: &OpenCall, frozen: &Frozen, required: u32) -> Result<(), Stop> {
     let run = open.run();
     if !run.is_undecidable(frozen.entry.spec.name.as_str(), required)
@@ -305,9 +307,10 @@ pub(in crate::runner) async fn read(run: &Run, id: &CallId) -> Result<Option<Wai
     run.shared().store.waiting(run.waiting_key(id)).await.map_err(|error| run.store_failed(error))
 }
 
-/// Finds a suspended call and checks the decider and the question. Every decision passes this function. `Ok(Ok(_))` is
-/// the waiting call with the record of the decision. `Ok(Err(result))` is the result of a decision on another question.
-/// `Err` if the store failed, the call does not wait, or the decider may not decide. Refusals are recorded.
+/// Finds a suspended call and checks the decider and the question. Records refusals. Returns
+/// - `Ok(Ok(_))`: the waiting call with the record of the decision,
+/// - `Ok(Err(result))`: the refusal of a decision on another question,
+/// - `Err`: the store failed, the call does not wait, or the decider may not decide.
 pub(in crate::runner) async fn checked_decision(
     run: &Run,
     id: &CallId,
@@ -328,7 +331,7 @@ pub(in crate::runner) async fn asked_of(
         late::note_late(run, (id, given.question), given.kind, given.decider).await;
         return Err(ResumeError::NotWaiting(id.clone()));
     };
-    // The record of the decision may need a digest.
+    // The record of the decision may contain a digest of the arguments, so the digest key is read here.
     run.digests().await;
     let decision = DecisionRecord {
         question: given.question.cloned(),
@@ -336,7 +339,8 @@ pub(in crate::runner) async fn asked_of(
     };
     let is_other = given.question.is_some_and(|question| *question != waiting.call.question());
     let barred = given.decider.and_then(|decider| comparison::bars(run, &waiting.call, decider));
-    // A decision on another question gets that refusal first, unless the decider belongs to another tenant.
+    // A decision on another question is refused as such, even if the decider may not decide. Only a decider of another
+    // tenant does not learn that the call waits.
     if let Some(mismatch) = barred.filter(|mismatch| !is_other || *mismatch == DecisionError::DeciderTenant) {
         return Err(comparison::barred(run, &waiting, decision, mismatch).await);
     }

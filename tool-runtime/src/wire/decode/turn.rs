@@ -17,7 +17,8 @@ pub(crate) use parts::{BoundTo, Layout};
 use parts::{MAX_PARTS, Slot};
 pub(crate) use writer::Writer;
 
-/// The state of one response. It only grows, and each byte of a delta is copied once.
+/// The state of one response. While the response arrives, each byte of a delta is copied once. Only
+/// [`finish`](Self::finish) removes calls and shortens texts.
 pub(crate) struct Turn {
     format: Format,
     calls: Vec<Call>,
@@ -42,15 +43,22 @@ pub(crate) struct Turn {
 
 #[derive(Default)]
 struct Call {
+    /// The id of the call in the history: the provider's, or a generated one. `None` until it is known.
     id: Option<CallId>,
+    /// The first id that the provider sent for the call, even if another call has it.
     wire_id: Option<String>,
     name: String,
+    /// The arguments as text. Empty while `object` is set.
     text: String,
+    /// The arguments of a provider that sends them as one JSON object.
     object: Option<Arc<str>>,
+    /// The index of the frame in which the call began.
     frame: usize,
-    /// The index of its part in the layout.
+    /// The index of the call's part in the layout.
     part: usize,
+    /// Whether the display event for the start of the call was shown.
     announced: bool,
+    /// The number of bytes of the arguments that were shown.
     shown: usize,
     /// Whether the call must not run, because another model replaced its model or because it repeats another call.
     is_void: bool,
@@ -59,8 +67,11 @@ struct Call {
 /// How the turn ended, if it has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
+    /// The provider has not ended the turn.
     Open,
+    /// The provider ended the turn normally.
     Well,
+    /// The provider cut the turn off, for example at its limit of tokens.
     Cut(FinishReason),
 }
 
@@ -137,7 +148,8 @@ impl Turn {
     }
 
     /// Returns the result. Calls are complete only if the turn ended well (rule R10 of `wire`). An answer over the size
-    /// limit is cut to its beginning. `unkept` is the number of bytes that could not be read.
+    /// limit is cut to its beginning. `unkept` is the number of bytes that the decoder could not read. The result also
+    /// counts the bytes that the cut removes.
     pub(crate) fn finish(mut self, options: &DecodeOptions, mut unkept: usize) -> Decoded {
         if self.error.is_none() && self.ending == Ending::Open {
             self.error = Some(WireError::new(WireErrorKind::TruncatedStream));
@@ -147,8 +159,7 @@ impl Turn {
             unkept += self.keep_beginning();
         }
         let clean = self.error.is_none() && self.ending == Ending::Well;
-        // An unsupported item does not change how the turn ended; the error reports the action that the provider waits
-        // for.
+        // An unsupported item does not change the finish reason. The result still has the error, so no call runs.
         let broken = self.error.as_ref().filter(|error| error.kind != WireErrorKind::UnsupportedItem);
         let finish = match (broken, self.ending) {
             (Some(error), _) if error.kind == WireErrorKind::TruncatedStream => FinishReason::Truncated,

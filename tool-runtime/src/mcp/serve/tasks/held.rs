@@ -1,11 +1,14 @@
-//! Requests of clients without support for tasks. The server holds such a request open while its call is suspended. A
-//! client that repeats the call joins the suspended one.
+//! Held requests: for a client without support for MCP tasks, the server keeps the request open while its call is
+//! suspended, up to a time limit.
 //!
-//! The store finds a suspended call by its party (principal, tenant and roles), its tool and its arguments, so a client
-//! finds it again after a disconnection or a restart of the server. An approval is carried out only while a request for
-//! its call is held: at once, or when the client repeats the request. The result of a call is delivered once; an
-//! identical call after that is a new call. If the answer was not sent completely, or so late that its client may have
-//! timed out without notice, the identical call gets the result again.
+//! After a disconnection or a restart of the server, the client repeats the call. The server finds the suspended call
+//! by its `asked_as`, a digest of the party (principal, tenant and roles), the tool and the arguments. The new request
+//! then waits for the suspended call. The server carries out an approval only while it holds a request for the call. An
+//! approval that arrives at another time is carried out when the client repeats the call.
+//!
+//! The result of a call is delivered once; an identical call after that is a new call. An identical call gets the same
+//! result again in two cases: the answer was not sent completely, or it was sent so late that the client may have
+//! stopped waiting.
 
 use std::collections::HashSet;
 use std::future::pending;
@@ -37,16 +40,17 @@ use crate::runner::ledger::recover;
 use crate::runner::{Run, RunOptions, ToolRunner};
 use crate::store::{PendingCall, StoreError};
 
-/// The interval of progress reports to the client of a held request, and of reads of other processes' changes.
+/// The interval at which a held request reports progress to its client and reads the changes of other processes.
 const BEAT: Duration = Duration::from_secs(5);
 
-/// How long a request waits until a posted decision has been carried out.
+/// How long a request is held beyond its time limit while a posted decision is carried out.
 const CARRIED: Duration = Duration::from_secs(30);
 
 /// How long the client of a call may take to decide on it.
 const DECIDES: Duration = Duration::from_secs(10 * 60);
 
-/// The time after which a client that need not cancel its request may have stopped waiting for the answer.
+/// The age of a request from which the server assumes that its client may have stopped waiting. Applies to MCP
+/// revisions in which a client may stop waiting without cancelling the request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The client's side of a held request.
@@ -150,7 +154,8 @@ impl Tasks {
                 run_tasks.mark_delivered(call, true);
             }
         }
-        // The call is over, its party has other rights now, or this server has other rules now.
+        // The call has ended, its party has other rights now, or this server has other rules now. Forget it, so that
+        // the client makes a new call.
         ServedRuns(runner).forget(asked_as, known).await.map_err(|error| failed(&error))?;
         Ok(None)
     }
@@ -244,13 +249,13 @@ impl Tasks {
                     if let State::Unsettled(result, _) = look.state {
                         return Ok(HeldAnswer::Ended(Box::new(result), look.saved.answered));
                     }
-                    // Without `asked_as` no later request can find this call, so it is cancelled, unless another
-                    // request found it by its state.
+                    // A repeated request finds the call by its `asked_as`. A call without it is cancelled, unless
+                    // another request found the call by its state.
                     if look.saved.asked_as.is_none() && !run_tasks.is_shared(call) {
                         run_tasks.cancel(&server.0.runner, call).await.map_err(|error| failed(&error))?;
                     } else if matches!(look.state, State::Works) {
-                        // Keep waiting, so that an identical call can get the result. An answer now would say that the
-                        // running call has not run.
+                        // Keep waiting, so that an identical call can get the result. The only answer without a result
+                        // is `Waits`, which is wrong for a call that runs.
                         has_left = true;
                         continue;
                     }
@@ -325,9 +330,9 @@ struct ResultDelivery {
     server: McpServer,
     run_tasks: Arc<RunTasks>,
     call: CallId,
-    /// Whether the client may have stopped waiting for it.
+    /// Whether the client may have stopped waiting for the result.
     is_late: bool,
-    /// A server that is closing waits until this is dropped.
+    /// A server that is closing waits until this value is dropped.
     room: Room,
 }
 
