@@ -150,7 +150,7 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     let (is_first, is_again) = (earlier.is_none(), epoch > 1);
     let waited = intent.waited.clone().or_else(|| earlier.and_then(|entry| entry.waited.clone()));
     // Keep the run that an earlier attempt chose, because that attempt may have had effects there. The id in the intent
-    // differs from it if the store has another digest key by now.
+    // differs from it if the digest key of the store has changed.
     let graph = earlier.and_then(|entry| entry.graph.clone()).or_else(|| intent.graph.clone());
     // The first attempt determines the contents. A later attempt may run under a policy with other notices.
     let notices = earlier.map_or_else(|| intent.notices.clone(), |entry| entry.notices.clone());
