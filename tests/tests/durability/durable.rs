@@ -346,7 +346,7 @@ async fn an_attempt_that_was_stopped_within_a_step_looks_at_its_lease() {
             if is_taken {
                 let _later = rig.runner().engine_lease("run", ada()).await.expect("a lease");
             }
-            tokio::time::sleep(Duration::from_secs(3600)).await;
+            tokio::time::sleep(Duration::from_hours(1)).await;
             steps.fetch_add(1, Ordering::Relaxed);
         };
         let ended = runner.under_lease(&leased, work).await;

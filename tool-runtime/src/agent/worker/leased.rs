@@ -227,7 +227,7 @@ impl LeasedRun {
     /// The input does not fit ([`Conversation::accept`]); the conversation is unchanged. Another process has the run
     /// ([`StoreError::Fenced`]), or the store failed: another process continues after the last step that was saved.
     pub async fn receive(&mut self, conversation: &mut Conversation, input: Input) -> Result<TurnOutcome, ResumeError> {
-        let ended = match self.lease.attend(LEASE, conversation.accept(input)).await {
+        let ended = match self.lease.attend(LEASE, Box::pin(conversation.accept(input))).await {
             Ok(Ok(())) => self.take_steps(conversation).await,
             // `accept` has emitted the `error` event.
             Ok(Err(refused)) => {
