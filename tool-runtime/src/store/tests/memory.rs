@@ -128,7 +128,7 @@ async fn a_legal_hold_keeps_an_expired_grant_in_a_full_store() {
     };
     store.update(vec![key.clone()], Box::new(write)).await.unwrap();
     let hold = retention(&store).hold_run("one").await.unwrap();
-    let has_grant = async || store.read(&[key.clone()]).await.unwrap()[0].is_some();
+    let has_grant = async || store.read(std::slice::from_ref(&key)).await.unwrap()[0].is_some();
     keep(&store, "a").unwrap();
     assert_eq!((keep(&store, "b").is_ok(), has_grant().await), (false, true));
     assert!(retention(&store).lift(&hold.id).await.unwrap());
