@@ -166,7 +166,7 @@ impl UiEncoder {
     /// Encodes an event of the runner and returns the bytes to send now.
     ///
     /// Text or a call that follows results begins a new step. If the arguments had no deltas, the masked arguments of
-    /// the result are shown. The id of a question is the text of its [`Question`](crate::call::Question).
+    /// the result are shown. The id of a question is the text of its [`Question`].
     #[must_use = "the bytes are returned only once"]
     pub fn push_event(&mut self, event: &Event) -> Vec<u8> {
         self.steps.push(event, &mut self.order);

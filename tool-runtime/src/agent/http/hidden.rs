@@ -56,6 +56,7 @@ impl Hidden {
     }
 
     /// Returns the length of the longest secret, in bytes.
+    #[cfg(feature = "mcp-client")]
     pub(crate) fn longest(&self) -> usize {
         self.0.first().map_or(0, |(secret, _)| secret.expose().len())
     }
