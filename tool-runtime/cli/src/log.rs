@@ -133,7 +133,7 @@ fn filter(text: &str) -> Option<Targets> {
     }
 }
 
-/// Parses the name of a level. A number is no level, but the name of a file.
+/// Parses the name of a level. A number names a file, not a level.
 fn level(word: &str) -> Option<LevelFilter> {
     word.starts_with(|first: char| first.is_ascii_alphabetic()).then(|| word.parse().ok()).flatten()
 }

@@ -90,7 +90,7 @@ pub(super) fn lost_output() -> bool {
     LOST.load(Ordering::Relaxed)
 }
 
-/// Remembers that output could not be written. A closed pipe is no failure.
+/// Remembers that output could not be written. A closed pipe does not count as a failure.
 fn keep(written: std::io::Result<()>) {
     if written.is_err_and(|error| error.kind() != ErrorKind::BrokenPipe) {
         LOST.store(true, Ordering::Relaxed);

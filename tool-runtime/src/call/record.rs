@@ -46,7 +46,7 @@ pub struct ToolInvocationRecord {
     pub tool_call_id: CallId,
     /// The name as the model wrote it, cut to 128 bytes.
     pub name: Arc<str>,
-    /// The hash of the tool's definition; `None` if there is no tool of the name.
+    /// The hash of the tool's definition; `None` if no tool has this name.
     pub definition_hash: Option<Hash>,
     /// The arguments, masked.
     pub(crate) arguments: RecordedArguments,

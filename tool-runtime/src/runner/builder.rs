@@ -311,8 +311,8 @@ impl RunnerBuilder {
         self.repairers.iter().map(|(name, _)| name.as_str()).chain(built_in().map(|(name, _)| name))
     }
 
-    /// Logs the tools of MCP servers that the policy allows and that cannot run. They are no error, because a server
-    /// may change its tools at any time.
+    /// Logs the tools of MCP servers that the policy allows and that cannot run. This is not an error, because a
+    /// server may change its tools at any time.
     fn log_unready(&self) {
         for tool in self.policy.mentioned().filter(|name| is_discovered(name)) {
             if let Some(why) = self.catalog.unready(&self.policy, tool) {

@@ -99,7 +99,7 @@ pub trait Store: Send + Sync {
         transact(self, Vec::new(), |transaction| Ok(transaction.now())).await
     }
 
-    /// Waits until a due document may have been written, but for a second at most. Notices do not count. The wait may
+    /// Waits until a due document may have been written, for at most a second. Notices do not count. The wait may
     /// end early, so the caller has to list the due documents again.
     async fn changed(&self) {
         tokio::time::sleep(POLL).await;

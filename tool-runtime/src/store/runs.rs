@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::store::lane;
 use crate::store::ledger::after;
-use crate::store::{Document, Holder, Key, StoreError, StoredRun, Transaction};
+use crate::store::{Document, Holder, Key, Store, StoreError, StoredRun, Transaction, transact};
 use crate::tool::Hash;
 
 pub(crate) use update::{AfterUpdate, Due, RunUpdate, save};
@@ -184,6 +184,12 @@ pub(crate) fn lease(transaction: &mut Transaction, run_id: &Arc<str>, taker: &Ta
 /// Checks that a worker still holds its run.
 pub(crate) fn check(transaction: &Transaction, lease: &RunLease) -> Result<(), StoreError> {
     held(transaction, lease).map(drop)
+}
+
+/// Checks in the store that a run is still held under this lease.
+pub(crate) async fn confirm(store: &(impl Store + ?Sized), lease: &RunLease) -> Result<(), StoreError> {
+    let (keys, lease) = (vec![Key::run_head(Arc::clone(&lease.run_id))], lease.clone());
+    transact(store, keys, move |transaction| check(transaction, &lease)).await
 }
 
 /// Extends a worker's lease, also in the slots of its tenant if the transaction has locked them.

@@ -18,7 +18,7 @@ impl Wake {
         self.0.notify_one();
     }
 
-    /// Waits until the next wake-up, but for a second at most: documents also become due as time passes, and other
+    /// Waits until the next wake-up, for at most a second, because documents also become due as time passes, and other
     /// processes write documents.
     pub(super) async fn wait(&self) {
         drop(timeout(POLL, self.0.notified()).await);

@@ -52,7 +52,7 @@ impl SqlOptions {
     }
 
     /// Sets the prefix of the tables, so that several applications can have separate stores in one database. It has at
-    /// most 32 characters of `a` to `z`, `0` to `9` and `_`, the first of which is no digit. The default is
+    /// most 32 characters of `a` to `z`, `0` to `9` and `_`, and does not begin with a digit. The default is
     /// `tool_runtime_`.
     #[must_use]
     pub fn table_prefix(mut self, prefix: impl Into<Arc<str>>) -> Self {

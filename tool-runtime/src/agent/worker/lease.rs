@@ -57,9 +57,7 @@ impl Lease {
 
     /// Checks in the store that this process has the run.
     pub(super) async fn check(&self) -> Result<(), StoreError> {
-        let lease = self.run.clone();
-        let keys = vec![Key::run_head(Arc::clone(&self.run.run_id))];
-        transact(&*self.store, keys, move |transaction| runs::check(transaction, &lease)).await
+        runs::confirm(&*self.store, &self.run).await
     }
 
     /// Returns [`StoredRun::news`](crate::store::StoredRun::news), the number of changes to the run by other processes.

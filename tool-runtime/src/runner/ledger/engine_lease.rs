@@ -82,24 +82,25 @@ impl ToolRunner {
         Ok(options.held(lease))
     }
 
-    /// Does the work of a step under the lease of [`engine_lease`](Self::engine_lease), whose options these are. Journal
-    /// the result only if this returns it.
+    /// Runs the work of a step, and returns its result only while no later attempt has the run. `options` are those
+    /// that [`engine_lease`](Self::engine_lease) returned. Journal only a result that this method returns.
     ///
-    /// A model request and a call that only reads write nothing that the store could refuse. The store is therefore
-    /// asked before the work, after it, and before it continues in a process that was stopped for longer than
-    /// [`RunnerBuilder::lease`](crate::runner::RunnerBuilder::lease).
+    /// A model request and a call that only reads write nothing that the store could refuse. This method therefore
+    /// checks the lease in the store before the work, after it, and before the work continues in a process that was
+    /// stopped for longer than [`RunnerBuilder::lease`](crate::runner::RunnerBuilder::lease).
     ///
     /// # Errors
     /// [`StoreError::Fenced`] if a later attempt has the run, or if the options have no lease; otherwise the store
-    /// failed. The work may have begun.
+    /// failed. In both cases the work may have begun.
     pub async fn under_lease<T>(&self, options: &RunOptions, work: impl Future<Output = T>) -> Result<T, StoreError> {
         let lease = options.lease.as_ref().ok_or(StoreError::Fenced)?;
-        let confirm = || {
-            let lease = lease.clone();
-            let keys = vec![Key::run_head(Arc::clone(&lease.run_id))];
-            transact(&self.shared.store, keys, move |transaction: &mut Transaction| runs::check(transaction, &lease))
-        };
         let confirmed = LeaseTime::now();
+        let confirm = || async {
+            let requested_at = LeaseTime::now();
+            runs::confirm(&self.shared.store, lease).await?;
+            confirmed.set(&requested_at);
+            Ok(())
+        };
         confirm().await?;
         let done = confirmed.attend(self.shared.lease, confirm, work).await?;
         confirm().await?;

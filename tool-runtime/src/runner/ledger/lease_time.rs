@@ -16,7 +16,7 @@ use crate::store::{Clock as _, StoreError, SystemClock};
 pub(crate) struct LeaseTime(Mutex<(Instant, Timestamp)>);
 
 impl LeaseTime {
-    /// Takes the time before the request to the store, so that the lease lasts at least as long as computed from it.
+    /// Takes the time before the request to the store, so that the lease does not end earlier than this time says.
     pub(crate) fn now() -> Self {
         Self(Mutex::new((Instant::now(), SystemClock.now())))
     }
@@ -36,8 +36,9 @@ impl LeaseTime {
         at.elapsed() < longest && SystemClock.now().duration_since(wall).unsigned_abs() < longest
     }
 
-    /// Does work that no write protects: model requests and read-only calls. In a process that was stopped for longer
-    /// than the lease lasts, the work continues only after `confirm` has asked the store.
+    /// Runs work that no write to the store protects: model requests and read-only calls. In a process that was stopped
+    /// for longer than the lease lasts, the work continues only after `confirm` has checked the lease in
+    /// the store and set this time.
     pub(crate) async fn attend<T, C: Future<Output = Result<(), StoreError>>>(
         &self,
         lease_duration: Duration,
@@ -52,9 +53,7 @@ impl LeaseTime {
             if let Some(done) = polled.await {
                 return Ok(done);
             }
-            let requested_at = Self::now();
             confirm().await?;
-            self.set(&requested_at);
         }
     }
 }

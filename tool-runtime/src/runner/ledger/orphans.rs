@@ -36,7 +36,7 @@ impl Orphans {
         Self { run: run.clone(), call: call.clone(), tool: tool.to_owned(), child, is_cut: false }
     }
 
-    /// Creates the guard for a graph's call that was closed as `outcome_unknown`. `None` if the tool is no graph.
+    /// Creates the guard for a graph's call that was closed as `outcome_unknown`. `None` if the tool is not a graph.
     pub(in crate::runner) fn of_closed(run: &Run, key: &Key, entry: &LedgerEntry) -> Option<Self> {
         let record = &entry.record;
         let derived = || graph::run_id(&run.shared().digests, key.id()).into();

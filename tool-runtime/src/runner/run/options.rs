@@ -203,7 +203,7 @@ impl RunOptions {
     }
 
     /// Returns the thresholds of the loop guard for a policy without any. The run of a server's session gets no loop
-    /// guard, because it lasts for many conversations, and equal calls in different conversations are no loop.
+    /// guard, because it lasts for many conversations, and equal calls in different conversations are not a loop.
     pub(in crate::runner) fn unnamed_loop_guard(&self) -> LoopThresholds {
         if self.ends_with_process { LoopThresholds::NEVER } else { LoopThresholds::default() }
     }

@@ -59,7 +59,7 @@ pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<
     let run = open.run();
     let hydrated = permit.hydrated;
     let entry = &hydrated.frozen.entry;
-    // A graph that continues is no new call. A waiting call is counted when it is claimed, because until then its
+    // A graph that continues is not a new call. A waiting call is counted when it is claimed, because until then its
     // decision can be refused.
     let waits = open.claim.is_some();
     // A call that is taken over was counted when it began. It reserves a share while it runs, but uses up none of it.
