@@ -10,7 +10,7 @@ use std::time::Duration;
 use tests::world::{HookAction, HookedStore};
 use tool_runtime::call::Decider;
 use tool_runtime::store::{
-    DocumentKind, MemoryStore, Query, RecordFilter, Retention, RetentionReport, Store, StoreError, Verification,
+    DocumentKind, Key, MemoryStore, Query, RecordFilter, Retention, RetentionReport, Store, StoreError, Verification,
 };
 use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolInvocationRecord, ToolPolicy, ToolRunner, tool};
 
@@ -152,4 +152,20 @@ async fn no_table_of_the_policy_names_who_was_erased() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_purge_of_a_run_that_does_not_exist_leaves_no_mark() {
+    let store = history().await;
+    for dry_run in [true, false] {
+        let mut retention = Retention::new(&*store, Decider::new("grace")).run("typo");
+        if dry_run {
+            retention = retention.dry_run(true);
+        }
+        let report = retention.purge(Duration::ZERO).await.expect("it is read");
+        assert_eq!((report.runs, report.records, report.kept_runs), (0, 0, 0), "dry run: {dry_run}");
+    }
+    assert_eq!(store.read(&[Key::run("typo")]).await.expect("it is read"), [None]);
+    let mut records = RecordFilter::run("typo");
+    assert!(records.next_page(&*store).await.expect("it is read").is_none_or(|page| page.is_empty()));
 }

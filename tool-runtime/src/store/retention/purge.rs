@@ -35,7 +35,7 @@ const LAG: Duration = Duration::from_secs(60 * 60);
 
 /// The reason why a run is kept.
 enum Kept {
-    /// The run is not old enough or was purged before, or the document is not a run.
+    /// The run is not old enough, was purged before or does not exist.
     Recent,
     /// A reason that the report names.
     Because(&'static str),
@@ -217,12 +217,18 @@ impl Retention<'_> {
                 return Ok(Err(why));
             }
             let place = Key::run(Arc::clone(&run_id));
-            if matches!(transaction.get(&place), Some(Document::Run(run)) if run.is_name() && read.records == 0) {
-                // A mark would refuse the repeated call of a client forever.
-                if !dry_run {
-                    transaction.remove(&place)?;
+            if read.records == 0 {
+                // A mark would refuse the repeated call of a client, or a run that begins under this id, forever.
+                match transaction.get(&place) {
+                    None => return Ok(Err(Kept::Recent)),
+                    Some(Document::Run(run)) if run.is_name() => {
+                        if !dry_run {
+                            transaction.remove(&place)?;
+                        }
+                        return Ok(Err(Kept::Recent));
+                    }
+                    Some(_) => {}
                 }
-                return Ok(Err(Kept::Recent));
             }
             if dry_run {
                 return Ok(Ok(read.records));
