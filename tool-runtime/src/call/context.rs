@@ -39,7 +39,7 @@ pub struct ToolContext(ContextFields);
 struct ContextFields {
     call: Arc<dyn HydratedCall>,
     timeout: Option<Duration>,
-    /// The cancellation token of the client that made the call. It replaces the run's token.
+    /// The cancellation token of the MCP client that made the call. It replaces the run's token.
     client: Option<Arc<CancellationToken>>,
 }
 
@@ -107,8 +107,8 @@ impl<'a> Bounds<'a> {
     }
 }
 
-/// Creates the context of a call with this time limit. `client` is the cancellation token of the client that made the
-/// call. It replaces the run's token.
+/// Creates the context of a call with this time limit. `client` is the cancellation token of the MCP client that made
+/// the call. It replaces the run's token.
 ///
 /// Not an associated function, because the compiler would suggest it to tools that try to create a context.
 pub(crate) fn context_of(
@@ -204,7 +204,7 @@ impl ToolContext {
         self.ledger_key().to_string()
     }
 
-    /// Returns the call's key in the ledger.
+    /// Returns the call's key in the ledger, the store's list of calls with effects that began.
     pub(crate) fn ledger_key(&self) -> Hash {
         let party = (self.tenant(), self.principal());
         ledger_key(party, self.run_id(), self.tool(), self.call_id(), self.0.call.effective_digest())

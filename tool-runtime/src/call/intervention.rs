@@ -1,4 +1,4 @@
-//! [`Intervention`]: a change to a call that the model did not make, and reads with the result.
+//! [`Intervention`]: a change to a call by a person or by an earlier call. The model reads it with the result.
 
 use std::sync::Arc;
 

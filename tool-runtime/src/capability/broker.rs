@@ -1,4 +1,4 @@
-//! [`ConnectionBroker`]: turns the id of an account into an adapter, for one call.
+//! [`ConnectionBroker`]: turns the id of an account into an implementation of a capability trait, for one call.
 
 use std::any::{Any, TypeId};
 use std::error::Error;

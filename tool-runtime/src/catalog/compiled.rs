@@ -1,5 +1,6 @@
-//! [`CompiledCatalog`]: the validators and projectors that one runner compiles for a catalog. They depend on the
-//! runner's validator and policy, so they are not part of the catalog, which several runners can share.
+//! [`CompiledCatalog`]: the schema validators, and the projectors (writers of allowed leaves), that one runner compiles
+//! for a catalog. They depend on the runner's validator and policy, so they are not part of the catalog, which several
+//! runners can share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};

@@ -69,7 +69,7 @@ impl ToolCatalog {
         entries.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
         entries.iter_mut().enumerate().for_each(|(at, entry)| entry.index = at);
         let mut entries: Vec<_> = entries.into_iter().map(Arc::new).collect();
-        // Collecting in place keeps the capacity of the previous items, which are fifty times larger.
+        // The vector reuses the memory of the `Entry` items, which are fifty times larger than an `Arc`.
         entries.shrink_to_fit();
         let index = entries.iter().enumerate().map(|(at, entry)| (entry.spec.name.clone(), at)).collect();
         let asks_evidence = entries.iter().any(|entry| !entry.spec.evidence.is_empty());
@@ -258,7 +258,7 @@ impl ToolCatalog {
         unready.map(Problem::from)
     }
 
-    /// Returns the tools that the policy may allow but that can never run, each with the reason.
+    /// Returns the tools that the policy names but that can never run under it, each with the reason.
     #[must_use]
     pub fn all_unready(&self, policy: &ToolPolicy) -> BTreeMap<String, Problem> {
         policy.mentioned().filter_map(|name| Some((name.to_owned(), self.unready(policy, name)?))).collect()

@@ -188,8 +188,8 @@ impl<T> fmt::Debug for Reconciled<T> {
     }
 }
 
-/// The output of a tool: owned data that serialises and has a schema, or [`WithMedia`] of such data. Implemented for
-/// every such type.
+/// The output of a tool. Implemented for every owned type with `Serialize` and `JsonSchema`, and for [`WithMedia`] of
+/// such a type.
 ///
 /// ```
 /// # use tool_runtime::ToolOutput;

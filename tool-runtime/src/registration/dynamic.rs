@@ -220,7 +220,7 @@ impl DynamicTool {
         self
     }
 
-    /// Sets the allowlist: leaves of the value that may leave the runner. A policy can narrow it.
+    /// Sets the allowlist: the leaves of the handler's value that may leave the runner. A policy can narrow it.
     pub fn redact<S: Into<String>>(mut self, paths: impl IntoIterator<Item = S>) -> Self {
         self.redact = Some(paths.into_iter().map(Into::into).collect());
         self
@@ -232,7 +232,7 @@ impl DynamicTool {
         self
     }
 
-    /// Sets the JSON Schema of the value. The runner checks the whole value before it shows any part.
+    /// Sets the JSON Schema of the handler's value. The runner checks the whole value before it shows any part.
     pub fn output_schema(mut self, schema: Value) -> Self {
         self.output = Some(schema);
         self
@@ -298,7 +298,8 @@ impl DynamicTool {
         self
     }
 
-    /// Requires that the value of the argument was seen in the run before. `tool` lists such values.
+    /// Requires that the value of the argument has appeared in the run before. `tool` is the tool that lists such
+    /// values.
     pub fn evidence(mut self, argument: impl Into<String>, tool: impl Into<String>) -> Self {
         self.evidence.insert(argument.into(), tool.into());
         self
@@ -328,7 +329,7 @@ impl DynamicTool {
         self.once_in(OnceScope::Principal, key.into())
     }
 
-    /// Like [`once`](Self::once), but once for each run, including its graphs and scripts.
+    /// Like [`once`](Self::once), but once for each run, including the runs of its graphs and scripts.
     pub fn once_per_run(self, key: impl Into<Arc<str>>) -> Self {
         self.once_in(OnceScope::Run, key.into())
     }

@@ -207,11 +207,11 @@ pub(crate) struct Once {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnceScope {
-    /// In the tenant of the run.
+    /// Once in the tenant of the run.
     Tenant,
-    /// For the principal of the run.
+    /// Once for the principal of the run.
     Principal,
-    /// In the run.
+    /// Once in the run.
     Run,
 }
 
