@@ -13,7 +13,7 @@ use crate::component::ToolComponent;
 use crate::tool::ToolEffect;
 use crate::tool::level::EffectLevel;
 
-/// Probes a component.
+/// Probes the implementation of a tool.
 #[derive(Debug)]
 pub struct ComponentProbe<T>(PhantomData<fn() -> T>);
 
@@ -41,9 +41,9 @@ impl AnswerProbe<Value> {
 pub struct ReachProbe<T: ?Sized>(PhantomData<T>);
 
 impl<T: Injected + ?Sized> ReachProbe<T> {
-    /// `true`, because a capability declares its reach.
+    /// `true`, because a capability declares its effect.
     pub const KNOWN: bool = true;
-    /// The declared reach of the capability.
+    /// The declared effect of the capability.
     pub const REACH: Reach = Reach(<T::Effect as EffectLevel>::EFFECT);
 }
 
@@ -115,7 +115,7 @@ impl<T: ?Sized> Otherwise for ReachProbe<T> {}
 
 impl<L> Otherwise for FutureProbe<L> {}
 
-/// How far a trait reaches.
+/// The strongest effect that a trait can have.
 #[derive(Debug, Clone, Copy)]
 pub struct Reach(ToolEffect);
 

@@ -180,7 +180,7 @@ impl Fitting<'_> {
         let bytes = characters(inner).map(|(_, raw)| raw).sum::<usize>() + self.unwritten(at.start);
         let mark = |missing: usize| format!("[{missing} more bytes]");
         let reserved = mark(bytes).len();
-        // A string that is shorter than its mark has no use.
+        // A string is dropped if less of it than the length of its mark would remain.
         if room < 2 + 2 * reserved {
             return false;
         }

@@ -39,7 +39,7 @@ impl fmt::Display for PathProblem {
     }
 }
 
-/// Returns the paths that an allowlist over this schema can name, sorted; only some of a very large schema's.
+/// Returns the paths that an allowlist over this schema can name, sorted. For a very large schema, only some of them.
 pub(crate) fn nameable(schema: &Value) -> Vec<String> {
     let mut paths = leaves(schema);
     paths.sort_unstable();

@@ -20,7 +20,7 @@ use crate::registration::{Behaviour, Instance, Purpose, RunFailure, Running};
 use crate::schema::validator::{Compiled, JsonSchemaValidator, Validator};
 use crate::tool::Schema;
 
-/// The implementation of a dynamic tool. The runner calls it only with arguments that match the tool's schema. It
+/// The implementation of a dynamic tool. The runner calls it only with arguments that match the tool's schema, and
 /// checks the value against the output schema before it shows any part. Implement the trait with `#[async_trait]`, as
 /// in the example of [`DynamicTool`](crate::registration::DynamicTool).
 #[async_trait]

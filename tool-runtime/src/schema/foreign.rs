@@ -1,4 +1,5 @@
-//! Checks foreign schemas, which may use all of draft-07 and 2020-12 within limits. Nothing is fetched.
+//! Checks foreign schemas (from servers and files), which may use all of draft-07 and 2020-12 within limits. Nothing is
+//! fetched.
 
 use serde_json::Value;
 

@@ -65,8 +65,8 @@ impl TestCall {
         self
     }
 
-    /// Asserts that the call succeeded with this output. It has the fields in `redact`, but not the fields in `model`,
-    /// which only [`to_model`](ToolExecResult::to_model) has.
+    /// Asserts that the call succeeded with this output. The output has the fields in `redact`, but not the fields in
+    /// `model`, which only [`to_model`](ToolExecResult::to_model) has.
     ///
     /// # Panics
     /// The call ended otherwise.
