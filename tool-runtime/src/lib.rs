@@ -160,7 +160,8 @@ pub use component::ToolOutput;
 /// Reads the definition of a tool without a catalog: `definition!(path::to::tool)`.
 ///
 /// The path names a struct or a function with [`#[tool]`](macro@tool). The value is a
-/// `Result<`[`ToolSpec`]`, `[`BuildError`](error::BuildError)`>`.
+/// `Result<`[`ToolSpec`]`, `[`BuildError`](error::BuildError)`>`; it is an error if the name or a schema is not
+/// allowed.
 ///
 /// ```
 /// use tool_runtime::{ToolError, definition, tool};

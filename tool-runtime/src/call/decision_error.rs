@@ -26,7 +26,7 @@ pub enum DecisionError {
     Tools,
     /// The run has another caller (the application, or a graph) than the run of the call.
     Caller,
-    /// The run gained a label under which the policy denies the call.
+    /// The run gained a label (a lasting mark) under which the policy denies the call.
     Labels,
     /// The clock shows a time before the call was suspended.
     Clock,

@@ -44,7 +44,7 @@ pub enum Event {
     /// A page or a document that the provider names as a source of the model's text.
     #[non_exhaustive]
     Source {
-        /// An id, unique within the turn.
+        /// An id, unique within the turn (one response of the model).
         id: String,
         /// The address of a page; `None` for a document that has none.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,7 +161,7 @@ pub enum Event {
         /// The event in the graph.
         event: Box<Event>,
     },
-    /// The tokens of a turn of the model.
+    /// The tokens of a turn, which is one response of the model.
     #[non_exhaustive]
     Usage {
         /// Tokens read.

@@ -36,7 +36,7 @@ pub struct CatalogView {
     sorted: bool,
     hash: OnceLock<Hash>,
     guidance: OnceLock<Box<str>>,
-    /// The view without the search tool.
+    /// The view without the search tool, `tools__search`.
     loaded: OnceLock<Arc<Self>>,
 }
 

@@ -120,7 +120,7 @@ impl<L> Otherwise for FutureProbe<L> {}
 pub struct Reach(ToolEffect);
 
 impl Reach {
-    /// Returns whether the trait reaches no further than `effect`.
+    /// Returns whether the trait's effect is not stronger than `effect`.
     #[must_use]
     pub const fn is_within(self, effect: ToolEffect) -> bool {
         self.0 as u8 <= effect as u8

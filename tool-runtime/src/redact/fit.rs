@@ -1,4 +1,4 @@
-//! [`fit`]: cuts a projected value to its size limit.
+//! [`fit`]: cuts a value to its size limit, after it was written through its allowlist.
 //!
 //! Whole items of arrays and whole entries of maps are left out, from the end. Members that the schema names stay. A
 //! string is cut only if it is longer than its share of the room. Each cut is counted, and has a mark in the text for

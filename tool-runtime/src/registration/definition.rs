@@ -53,7 +53,7 @@ pub(crate) struct Described {
     pub(crate) pin: Option<Hash>,
     /// The definition that the server publishes now; `None` for a tool that no server can change.
     pub(crate) published: Option<Arc<dyn Published>>,
-    /// The declaration of a graph; `None` for every other tool.
+    /// The declaration of a graph (an agent or a script that runs as a tool); `None` for every other tool.
     pub(crate) graph: Option<GraphDeclaration>,
     pub(crate) behaviour: Arc<dyn Behaviour>,
 }

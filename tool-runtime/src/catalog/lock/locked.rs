@@ -1,4 +1,4 @@
-//! [`Locked`]: the entry of a lock for one tool.
+//! [`Locked`]: the entry of a lock (`tools.lock`) for one tool.
 
 use std::collections::BTreeMap;
 
