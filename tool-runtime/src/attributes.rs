@@ -255,7 +255,7 @@ pub use tool_runtime_macros::capability;
 /// `precondition = balance` calls `balance(..)` with all parameters of the function in order, arguments by reference.
 /// `precondition = balance(account, accounts)` passes only these parameters; a `*` passes an argument by value. The
 /// function is `async` and returns `Result<`[`Precondition`](crate::Precondition)`, E>`. It can borrow only
-/// capabilities with `effect = read_only`, because the gate calls it before a person approves the call.
+/// capabilities with `effect = read_only`, because the runner calls it before a person approves the call.
 ///
 /// ```
 /// use tool_runtime::{Precondition, ToolError, capability, tool};

@@ -24,7 +24,7 @@ pub enum DecisionError {
     Attributes,
     /// The run has a tool that the call's run did not have, or lacks the tool of the call.
     Tools,
-    /// The run has another caller (the application, or a graph) than the run of the call.
+    /// The run has another [`Caller`](crate::call::Caller) than the run of the call.
     Caller,
     /// The run gained a label (a lasting mark) under which the policy denies the call.
     Labels,

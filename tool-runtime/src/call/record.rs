@@ -159,8 +159,9 @@ impl ToolInvocationRecord {
     }
 
     /// Returns the interruption of a tool that had begun: `timeout`; `cancelled` if the run or the caller gave up;
-    /// `panicked`; `lost` if its process died or lost the lease of the call; or `prevented` if an earlier attempt broke
-    /// off without an effect, and the outside system now refuses that attempt. `None` if it was not interrupted.
+    /// `panicked`; `lost` if its process died or lost the lease, its exclusive right to the call; or `prevented` if an
+    /// earlier attempt broke off without an effect, and the outside system now refuses that attempt. `None` if it was
+    /// not interrupted.
     #[must_use]
     pub fn cause(&self) -> Option<&'static str> {
         self.cause.map(Cause::as_str)
@@ -266,7 +267,8 @@ impl RecordedArguments {
     }
 }
 
-/// The source of a run's calls: the agent loop or the application, or a graph.
+/// The source of a run's calls: the agent loop or the application, or a graph (an agent or a script that runs as a
+/// tool).
 ///
 /// ```
 /// use tool_runtime::RunOptions;

@@ -29,7 +29,7 @@ pub struct Violation {
 
 impl Violation {
     /// Creates a violation by one argument, with the keyword `semantic`. `argument` is its name in the schema. If the
-    /// tool has no such argument, the gate logs this and reports the violation for the whole call.
+    /// tool has no such argument, the runner logs this and reports the violation for the whole call.
     #[must_use]
     pub fn of(argument: &str, expected: impl Into<String>) -> Self {
         Self::new(pointer::segment(argument), "semantic", expected)

@@ -141,7 +141,7 @@ impl fmt::Debug for ConnectionId {
     }
 }
 
-/// Returns the type id of a connection to `C`, which brokers and the gate compare.
+/// Returns the type id of a connection to `C`, which brokers and the runner compare.
 pub(crate) fn connection_type<C: ConnectionKind + ?Sized>() -> TypeId {
     TypeId::of::<Connection<C>>()
 }

@@ -107,7 +107,8 @@ impl CompiledCatalog {
                 let before = problems.len();
                 self.policy.check_tool(entry.spec.name.as_str(), &entry.spec, &mut problems);
                 if problems.len() > before {
-                    // The build of a runner would fail; here only this tool loses its allowlist, so it does not run.
+                    // In the build of a runner, such a problem is an error. This runner exists already, so only this
+                    // tool loses its allowlist, and does not run.
                     tables.narrowed.remove(&entry.index);
                 }
             }

@@ -168,8 +168,8 @@ impl Entry {
         self.published.is_some() && self.policy_resource().pin != self.spec.pin
     }
 
-    /// Returns the tool as policies see it. A definition that its server no longer publishes has no pin, so no policy
-    /// allows it.
+    /// Returns the tool as policies see it. A definition that its server no longer publishes has no pin (the hash that
+    /// a policy names), so no policy allows it.
     pub(crate) fn policy_resource(&self) -> PolicyResource<'_> {
         let mut resource = PolicyResource::of(&self.spec);
         if let Some(server) = &self.published {

@@ -1,4 +1,4 @@
-//! Derives properties of graphs from their tools.
+//! Derives properties of graphs (agents and scripts that run as tools) from their tools.
 
 use crate::catalog::problem::Problems;
 use crate::catalog::{CatalogProblemKind, Entry, SourceServer};
@@ -7,8 +7,7 @@ use crate::registration::Described;
 use crate::text::nearest;
 use crate::tool::{Execution, ToolEffect, is_graph};
 
-/// Sets the effect of a graph (an agent or a script that runs as a tool) to the strongest effect of its tools, and
-/// collects the hashes of their definitions.
+/// Sets the effect of a graph to the strongest effect of its tools, and collects the hashes of their definitions.
 ///
 /// `entries` contains no graphs, because a graph cannot run another one.
 pub(super) fn bind(

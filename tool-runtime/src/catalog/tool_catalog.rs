@@ -122,8 +122,9 @@ impl ToolCatalog {
         self.entry(name).map(|entry| &*entry.spec)
     }
 
-    /// Returns a tool as a policy sees it; `None` if the catalog has no tool of this name. The pin of a discovered tool
-    /// is missing while its server publishes another definition than the catalog has.
+    /// Returns a tool as a policy sees it; `None` if the catalog has no tool of this name. The pin (the hash of the
+    /// definition) of an MCP server's tool is missing while its server publishes another definition than the catalog
+    /// has.
     #[must_use]
     pub fn policy_resource(&self, name: &str) -> Option<PolicyResource<'_>> {
         self.entry(name).map(|entry| entry.policy_resource())

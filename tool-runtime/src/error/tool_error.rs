@@ -33,7 +33,7 @@ pub struct ToolError {
     kind: ErrorKind,
 }
 
-/// The gate's classification of an error. Tools create [`ErrorKind::Tool`] and [`ErrorKind::Lost`]; the MCP client
+/// The runner's classification of an error. Tools create [`ErrorKind::Tool`] and [`ErrorKind::Lost`]; the MCP client
 /// creates the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "mcp-client"), expect(dead_code, reason = "only sources make the others"))]

@@ -113,7 +113,7 @@ impl Item {
 }
 
 impl Fitting<'_> {
-    /// Writes a value, cut to the room if necessary. Writes nothing if that is not possible.
+    /// Writes a value, cut to the room if necessary. Returns `false`, and writes nothing, if that is not possible.
     fn value(&mut self, at: Range<usize>, plan: Option<&Plan>, room: usize) -> bool {
         if at.len() <= room && self.is_complete(&at) {
             self.copy(at);

@@ -98,7 +98,7 @@ impl DynamicTool {
         Self::running(name.into(), description.into(), input_schema, effect, Runs::Handler(handler))
     }
 
-    /// Creates the tool of a graph. The catalog sets its effect.
+    /// Creates the tool of a graph (an agent or a script). The catalog sets its effect.
     pub(crate) fn graph(
         name: &str,
         description: String,
@@ -191,8 +191,8 @@ impl DynamicTool {
         Self { discovered: true, ..Self::new(name, description, input_schema, ToolEffect::ExternalSideEffect, handler) }
     }
 
-    /// Keeps a name without a namespace. Use it for foreign definitions that are only ranked, compared or used to
-    /// check arguments, and whose tools never run here.
+    /// Keeps a name without a namespace. Use it for definitions of other programs that are only ranked, compared or
+    /// used to check arguments, and whose tools never run here.
     pub fn foreign(mut self) -> Self {
         self.foreign = true;
         self
@@ -277,7 +277,7 @@ impl DynamicTool {
         self
     }
 
-    /// Sets the maximum size of a projected result, in bytes.
+    /// Sets the maximum size of a result after redaction, in bytes.
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {
         self.max_result_bytes = Some(bytes);
         self

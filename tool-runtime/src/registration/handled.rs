@@ -151,7 +151,8 @@ impl Instance for HandledCall {
     }
 }
 
-/// Classifies a handler's error for the gate. A model reads a server's error text only if the allowlist names `$error`.
+/// Classifies a handler's error for the runner. A model reads a server's error text only if the allowlist names
+/// `$error`.
 fn failure(error: ToolError, projector: &Projector) -> RunFailure {
     match error.kind() {
         ErrorKind::Reported if projector.shows_error() => {

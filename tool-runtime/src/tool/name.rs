@@ -53,8 +53,9 @@ pub struct ToolName(Arc<str>);
 
 impl ToolName {
     /// Parses the name of an authored tool: a namespace that starts with a letter, `__`, and a tool part without a
-    /// second `__`, in ASCII letters, digits, `_` and `-`. `mcp__` is reserved for discovered tools,
-    /// `graph__` for graphs (agents and scripts that run as tools), and `tools__search` for the built-in tool.
+    /// second `__`, in ASCII letters, digits, `_` and `-`. `mcp__` is reserved for tools that MCP servers list
+    /// (discovered tools), `graph__` for graphs (agents and scripts that run as tools), and `tools__search` for the
+    /// built-in tool.
     ///
     /// # Errors
     /// The text is not such a name; the error names the wrong part.

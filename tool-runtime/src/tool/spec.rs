@@ -79,7 +79,7 @@ pub struct ToolSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) no_schema: Option<NoSchemaMode>,
     /// The hash that a policy pins: SHA-256 of the canonical JSON of the definition that a server published. `None` for
-    /// a tool that was not discovered.
+    /// a tool that no MCP server lists.
     ///
     /// Canonical JSON has no white space, sorted keys, and integers digit for digit, as in RFC 8785 except for integers
     /// beyond 2^53. Every key of the definition counts, including unknown ones.
