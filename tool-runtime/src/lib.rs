@@ -187,8 +187,8 @@ macro_rules! definition {
 ///
 /// The macro generates values for each schema. The parser must accept the arguments, and outputs redacted by the
 /// allowlist must match the published schema. Some arguments are then changed to break one rule each: the schema must
-/// report the place of the change, and the parser must refuse wrong types, missing members and fractions in place of
-/// integers. The values are the same in every run. A schema for which no value can be generated is a failure.
+/// report the place of the change, and the parser must refuse a change of the structure, such as a wrong type or a
+/// missing member. The values are the same in every run. A schema for which no value can be generated is a failure.
 ///
 /// The outputs are generated from the schema, so a type whose `Serialize` does not fit its `JsonSchema` passes. To find
 /// such a type, call each tool once through [`testing::harness`](crate::testing::harness()), which checks real outputs.
