@@ -144,38 +144,38 @@ impl ToolContext {
         &self.0.call.run().run_id
     }
 
-    /// Returns the session, if the application named one.
+    /// Returns the session; `None` if the application named none.
     #[must_use]
     pub fn session_id(&self) -> Option<&str> {
         self.0.call.run().session_id.as_deref()
     }
 
-    /// Returns the conversation, if the application named one.
+    /// Returns the conversation; `None` if the application named none.
     #[must_use]
     pub fn conversation_id(&self) -> Option<&str> {
         self.0.call.run().conversation_id.as_deref()
     }
 
-    /// Returns the agent, if the application named one.
+    /// Returns the agent; `None` if the application named none.
     #[must_use]
     pub fn agent_id(&self) -> Option<&str> {
         self.0.call.run().agent_id.as_deref()
     }
 
-    /// Returns the tenant, if the application named one.
+    /// Returns the tenant; `None` if the application named none.
     #[must_use]
     pub fn tenant(&self) -> Option<&str> {
         self.0.call.run().tenant.as_deref()
     }
 
-    /// Returns the principal that the run acts for, if the application named one.
+    /// Returns the principal that the run acts for; `None` if the application named none.
     #[must_use]
     pub fn principal(&self) -> Option<&str> {
         self.0.call.run().principal.as_deref()
     }
 
-    /// Returns the time at which the runner stops waiting for the tool. The limit counts from the first call of this
-    /// method or the tool's first wait.
+    /// Returns the time at which the runner stops waiting for the tool; `None` without a time limit. The limit counts
+    /// from the first call of this method or the tool's first wait.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.bounds().deadline()

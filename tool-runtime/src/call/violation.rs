@@ -22,7 +22,7 @@ pub struct Violation {
     /// The expected value. Empty in a record, which holds only the place and the rule.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub expected: String,
-    /// Advice, if there is better advice than `expected`.
+    /// Better advice than `expected`; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

@@ -140,7 +140,7 @@ impl ToolError {
         self.kind
     }
 
-    /// Returns the author's code, if there is one.
+    /// Returns the author's code; `None` if the author set none.
     #[must_use]
     pub fn author_code(&self) -> Option<&str> {
         self.code.as_deref()

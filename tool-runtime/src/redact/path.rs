@@ -17,7 +17,7 @@ pub struct PathProblem {
     pub path: String,
     /// The problem and its correction.
     pub message: String,
-    /// The nearest real path.
+    /// The nearest real path; `None` if no path is near.
     pub nearest: Option<String>,
 }
 

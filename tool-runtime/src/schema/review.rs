@@ -103,7 +103,7 @@ impl Review {
         self.findings.iter().map(|finding| finding.advice).max().unwrap_or(Advice::Accept)
     }
 
-    /// Returns the subject of the first finding with the most severe advice.
+    /// Returns the subject of the first finding with the most severe advice; `None` if there are no findings.
     #[must_use]
     pub fn reason(&self) -> Option<Reason> {
         let gravest = self.advice();

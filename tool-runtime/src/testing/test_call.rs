@@ -41,7 +41,8 @@ pub struct TestCall {
 }
 
 impl TestCall {
-    /// Returns the record of the call: the closed one, or the open one of a call that waits.
+    /// Returns the record of the call: the closed one, or the open one of a call that waits. `None` if the store has
+    /// neither.
     #[must_use]
     pub const fn record(&self) -> Option<&ToolInvocationRecord> {
         self.record.as_ref()

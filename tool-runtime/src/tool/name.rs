@@ -117,7 +117,7 @@ impl ToolName {
         &self.0
     }
 
-    /// Returns the part before the first `__`, if there is one.
+    /// Returns the part before the first `__`; `None` if the name has no `__`.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         self.0.split_once("__").map(|(namespace, _)| namespace)

@@ -38,7 +38,7 @@ use crate::tool::{Hash, Redaction, ToolEffect, ToolName};
 pub struct ToolSpec {
     /// The stable name, the same for every provider.
     pub name: ToolName,
-    /// A short name for people.
+    /// A short name for people; `None` if the author wrote none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<Arc<str>>,
     /// The description, verbatim from the doc comment; a model reads it.
