@@ -10,8 +10,8 @@
 ///
 /// The trait becomes `Send + Sync + 'static`. An `async fn` needs `#[async_trait]` of the `async-trait` crate below
 /// this attribute, and on every `impl` of the trait. Where the `impl` lacks it, the compiler reports E0195, "lifetime
-/// parameters or bounds on method do not match the trait declaration". Write two traits for reading and writing: a
-/// `read_only` tool can borrow `read_only` capabilities only.
+/// parameters or bounds on method do not match the trait declaration". Write one trait for reading and another for
+/// writing: a `read_only` tool can borrow `read_only` capabilities only.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -45,8 +45,9 @@
 /// # Supertraits
 ///
 /// A tool can call every method of a supertrait. A supertrait must therefore be `Debug`, `Display`, an auto trait, or a
-/// capability whose effect is not stronger (the table above lists the effects from the weakest to the strongest). Every
-/// other supertrait is refused, including `Any` and `Error`, because a tool could downcast them to the adapter.
+/// capability whose effect is not stronger than that of the trait (the table above lists the effects from the weakest
+/// to the strongest). Every other supertrait is refused, including `Any` and `Error`, because a tool could downcast
+/// them to the adapter.
 ///
 /// # Generic traits
 ///
@@ -170,7 +171,7 @@ pub use tool_runtime_macros::capability;
 /// | `once` | a key such as `"refund:{payment_id}"`: only one call with the key takes effect, see below |
 /// | `once_scope` | with `once`: where the key is unique: `tenant` (the default), `principal` or `run` |
 /// | `once_for` | with `once`: how long the key keeps the result, a whole number and `m`, `h` or `d`: `"30d"`; forever by default |
-/// | `blocking` | the function blocks, and runs on a separate thread; not for `async fn` and structs |
+/// | `blocking` | the function blocks its thread, so it runs on a separate one; not for `async fn` and structs |
 /// | `require_any` | optional arguments, at least one of which must be given: `[title, due_date]` |
 /// | `validate` | a function that checks the typed arguments, see below. It also runs on arguments that exceed bounds of the schema, so that a model reads all its mistakes at once |
 /// | `precondition` | for functions: an `async fn` that returns the state on which a call depends, see below |
@@ -191,8 +192,8 @@ pub use tool_runtime_macros::capability;
 ///
 /// ## Sentences
 ///
-/// Braces in `summary` hold the name of an argument (`{title}`) or of a member of one (`{owner.name}`). A part in
-/// brackets is left out unless all its arguments are present: `"Moves {task_id}[ to {due}]"`. Doubled braces and
+/// Braces in `summary` hold the name of an argument (`{title}`) or of a member of an argument (`{owner.name}`). A part
+/// in brackets is left out unless all its arguments are present: `"Moves {task_id}[ to {due}]"`. Doubled braces and
 /// brackets (`{{`, `[[`) stand for the characters themselves. Of a list, the first sentence with all its arguments
 /// present is shown, otherwise the last one. Values are shown as the tool would receive them, shortened and on one
 /// line, with strings quoted; an argument that is left out reads `(not given)`. Sensitive arguments cannot be named. A
@@ -202,10 +203,10 @@ pub use tool_runtime_macros::capability;
 ///
 /// With `once`, at most one call with a key takes effect in its scope (`once_scope`), which can span many runs of one
 /// store. A later call gets the result of the first ([`earlier_call`](crate::ToolExecResult::earlier_call)). While the
-/// first call runs, a later one ends as `cancelled` with the code `in_progress`. While the outcome of the first is
-/// unknown, a later one waits for a person or `reconcile`. If the tool returns an error, the next call may take effect.
-/// Braces hold arguments as in `summary`; every call must have them, and none may be sensitive. Several tools may share
-/// a key: after the effect, a call of another tool ends as `cancelled`, without the result.
+/// first call runs, a later call ends as `cancelled` with the code `in_progress`. While the outcome of the first call
+/// is unknown, a later call waits for a person or for `reconcile`. If the tool returns an error, the next call may take
+/// effect. Braces hold arguments as in `summary`; every call must have them, and none may be sensitive. Several tools
+/// may share a key: after the effect, a call of another tool ends as `cancelled`, without the result.
 ///
 /// ```
 /// use tool_runtime::{ToolError, tool};
