@@ -9,9 +9,9 @@
 /// | `crate` | the path of this crate, if it is not `::tool_runtime` |
 ///
 /// The trait becomes `Send + Sync + 'static`. An `async fn` needs `#[async_trait]` of the `async-trait` crate below
-/// this attribute, and on every `impl` of the trait. Where the `impl` lacks it, the compiler reports E0195, "lifetime
-/// parameters or bounds on method do not match the trait declaration". Write one trait for reading and another for
-/// writing: a `read_only` tool can borrow `read_only` capabilities only.
+/// this attribute, and on every `impl` of the trait. Where an `impl` lacks `#[async_trait]`, the compiler reports
+/// E0195, "lifetime parameters or bounds on method do not match the trait declaration". Write one trait for reading and
+/// another for writing: a `read_only` tool can borrow `read_only` capabilities only.
 ///
 /// ```
 /// use async_trait::async_trait;

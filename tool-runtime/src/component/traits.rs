@@ -90,7 +90,7 @@ pub trait ToolComponent: Sized + Send + 'static {
     ///
     /// The runner calls this method whenever it continues a run: when the run gets the call again, in a restored
     /// conversation, when a worker or a durable executor takes over the run, and in
-    /// [`ToolRunner::sweep`](crate::ToolRunner::sweep) for an approved call. By default the outcome stays
+    /// [`ToolRunner::sweep`](crate::ToolRunner::sweep) for an approved call. Without this method, the outcome stays
     /// `outcome_unknown`. The runner runs an `idempotent` tool again instead.
     ///
     /// # Errors

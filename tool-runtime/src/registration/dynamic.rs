@@ -284,8 +284,8 @@ impl DynamicTool {
     }
 
     /// Makes this a client tool: the handler only prepares a payload, and a client executes the call and sends back a
-    /// value of this schema. `prepare` is the allowlist of the payload, [`redact`](Self::redact) the allowlist of the
-    /// client's value. A catalog refuses this for a discovered tool, because the server executes it.
+    /// value of `answer_schema`. `prepare` is the allowlist of the payload, [`redact`](Self::redact) the allowlist of
+    /// the client's value. A catalog refuses this for a discovered tool, because the server executes it.
     pub fn client<S: Into<String>>(mut self, answer_schema: Value, prepare: impl IntoIterator<Item = S>) -> Self {
         self.answer = Some(answer_schema);
         self.prepare = prepare.into_iter().map(Into::into).collect();
