@@ -31,7 +31,7 @@ pub(crate) struct Checked {
     pub(crate) execution: Execution,
     pub(crate) idempotent: bool,
     pub(crate) once: Option<Once>,
-    /// The optional arguments, one of which must be given, in the order of the attribute.
+    /// The optional arguments, at least one of which must be given, in the order of the attribute.
     pub(crate) require_any: Vec<usize>,
     pub(crate) schema: Schema,
     pub(crate) validate: Option<Hook>,
@@ -49,7 +49,7 @@ pub(crate) struct Once {
     pub(crate) keep: Option<Duration>,
 }
 
-/// The process that finishes the tool.
+/// The process that executes the tool.
 pub(crate) enum Execution {
     Server,
     Client {
@@ -117,7 +117,7 @@ pub(crate) enum Passed {
 }
 
 impl Checked {
-    /// Creates it from a tool that broke no rule.
+    /// Creates the checked tool from a tool that broke no rule.
     ///
     /// # Errors
     /// Returns the tool if a required part is missing, which a rule has reported.

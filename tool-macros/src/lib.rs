@@ -1,8 +1,8 @@
 //! The attribute macros of `tool-runtime`: `#[tool]` and `#[capability]`. Their documentation is on the re-exports.
 //!
 //! `attr`, `item` and `model` parse tokens into data. `check` applies the rules, which report mistakes, and `checked`
-//! holds a tool without mistakes. `expand` turns it into tokens. The author's item is always emitted, even with
-//! mistakes.
+//! holds a tool without mistakes. `expand` turns the checked tool into tokens. The author's item is always emitted,
+//! even with mistakes.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::indexing_slicing)]
 #![allow(clippy::large_enum_variant, reason = "one value of each lives for one expansion")]

@@ -28,7 +28,7 @@ pub(crate) enum Passed {
 }
 
 impl Method {
-    /// Creates it from a signature. `None` if the signature breaks a rule; the rule reports the mistake.
+    /// Creates the method from a signature. `None` if the signature breaks a rule; the rule reports the mistake.
     pub(crate) fn new(sig: &Signature) -> Option<Self> {
         Self::with(sig, passed)
     }

@@ -25,7 +25,7 @@ const END: &str = "this `]` closes nothing; write `]]` for the character";
 const ALWAYS: &str = "this optional part names no argument; name one in it, or remove the brackets";
 const UNNAMED: &str = "these braces hold no name; write the name of an argument between them";
 
-/// Reads all parts of a sentence. `{{`, `}}`, `[[` and `]]` are characters.
+/// Reads all parts of a sentence. `{{`, `}}`, `[[` and `]]` each stand for one character.
 pub(crate) fn parts(sentence: &str) -> Vec<Part> {
     let (mut parts, mut text, mut at) = (Vec::new(), String::new(), 0);
     // The position at which an optional part began, and whether it names an argument.

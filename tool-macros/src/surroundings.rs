@@ -1,8 +1,9 @@
 //! Finds out whether the attribute is inside an `impl` or a `trait` block.
 //!
-//! `#[tool]` on a function also generates an enum. Such a block cannot contain an enum, and the compiler's errors would
-//! not name the cause. A macro receives only its item, so this module reads the source file to find the block around
-//! the attribute. The result only selects an error message; if it is wrong, the compiler's errors remain.
+//! `#[tool]` on a function also generates an enum. An `impl` or a `trait` block cannot contain an enum, and the
+//! compiler's errors would not name the cause. A macro receives only its item, so this module reads the source file to
+//! find the block around the attribute. The result only selects an error message; if it is wrong, the compiler's errors
+//! remain.
 
 use std::fs;
 

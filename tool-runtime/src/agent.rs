@@ -1,11 +1,11 @@
-//! The agent loop. The model requests tool calls, and the gate checks each against the policy and runs it, until the
-//! model answers or a call waits for a person or a client.
+//! The agent loop. The model requests tool calls, and the runner's gate checks each call against the policy and runs
+//! it, until the model answers or a call waits for a person or a client.
 //!
 //! An [`Agent`] holds a model and the settings of the loop. A [`Conversation`] holds a history and the
 //! [`Run`](crate::runner::Run) that its calls go through. A [`UiStream`] encodes the events of a request for a chat UI.
-//! [`ModelClient`] is the trait that calls a model: `testing::ScriptedModel` (feature `testing`) implements it for
-//! tests, `http::HttpModel` (feature `http`) for endpoints. [`Conversation::ask`] returns the answer as a Rust type.
-//! [`Agent::settings`] sets temperature, reasoning and limits.
+//! [`ModelClient`] is the trait that calls a model: `testing::ScriptedModel` implements it for tests, `http::HttpModel`
+//! (feature `http`) for endpoints. [`Conversation::ask`] returns the answer as a Rust type. [`Agent::settings`] sets
+//! temperature, reasoning and limits.
 //!
 //! ```
 //! use tool_runtime::agent::{Agent, TurnOutcome};
@@ -173,8 +173,9 @@ impl Agent {
         self
     }
 
-    /// Returns the version of a worker or a conversation: a hash of the agent's instructions and of `runner`, the hash
-    /// of the policy and the catalog with the instructions of its graphs.
+    /// Returns the version that a worker or a conversation compares: a hash of the agent's instructions and of
+    /// `runner`. `runner` is the hash of the policy and the catalog, including the instructions of the catalog's
+    /// graphs.
     fn version(&self, runner: Hash) -> Hash {
         let mut hashing = Hashing::default();
         hashing.update(&runner.0);

@@ -1,17 +1,17 @@
-//! The attributes, re-exported with their documentation, whose examples need this crate to compile.
+//! Re-exports the attribute macros. Their documentation is here, because its examples need this crate to compile.
 
 /// Makes a trait a capability: a resource that tools may borrow as `&dyn Trait`.
 ///
 /// | key | value |
 /// | --- | --- |
 /// | `effect` | required: `read_only`, `state_change` or `external_side_effect` |
-/// | `kind` | a word, for example `"calendar"`: the trait needs an account, and tools borrow `&Connection<dyn Trait>` only |
+/// | `kind` | a word such as `"calendar"`: the trait uses a user's account, and tools borrow it only as `&Connection<dyn Trait>` |
 /// | `crate` | the path of this crate, if it is not `::tool_runtime` |
 ///
 /// The trait becomes `Send + Sync + 'static`. An `async fn` needs `#[async_trait]` of the `async-trait` crate below
-/// this attribute, and on every `impl` of the trait. Where the `impl` lacks it, the compiler reports E0195, "lifetime
-/// parameters or bounds on method do not match the trait declaration". Write two traits for reading and writing: a
-/// `read_only` tool can borrow `read_only` capabilities only.
+/// this attribute, and on every `impl` of the trait. Where an `impl` lacks `#[async_trait]`, the compiler reports
+/// E0195, "lifetime parameters or bounds on method do not match the trait declaration". Write one trait for reading and
+/// another for writing: a `read_only` tool can borrow `read_only` capabilities only.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -45,8 +45,9 @@
 /// # Supertraits
 ///
 /// A tool can call every method of a supertrait. A supertrait must therefore be `Debug`, `Display`, an auto trait, or a
-/// capability whose effect reaches no further. Every other supertrait is refused, including `Any` and `Error`, because
-/// a tool could downcast them to the adapter.
+/// capability whose effect is not stronger than that of the trait (the table above lists the effects from the weakest
+/// to the strongest). Every other supertrait is refused, including `Any` and `Error`, because a tool could downcast
+/// them to the adapter.
 ///
 /// # Generic traits
 ///
@@ -70,14 +71,13 @@ pub use tool_runtime_macros::capability;
 /// Makes a function, or a struct of arguments, a tool that a model may call.
 ///
 /// The item is the definition of the tool. A model reads its doc comment, and its arguments define the schema and the
-/// parser. [The catalog](crate) of every program that links the item can collect it.
+/// parser. Every program that links the item can collect it into a [catalog](crate::ToolCatalog).
 ///
 /// # Functions
-///
 /// Owned parameters are arguments from the model, each with a doc comment. Borrowed parameters are injected by the
 /// runtime: `&dyn Trait` of a [`#[capability]`](macro@crate::capability) trait,
-/// [`&Connection<dyn Trait>`](crate::Connection) of one with a kind, and [`&ToolContext`](crate::ToolContext). The
-/// function stays as it is written, and tests may call it.
+/// [`&Connection<dyn Trait>`](crate::Connection) of a capability with a `kind`, and
+/// [`&ToolContext`](crate::ToolContext). The function stays as it is written, and tests may call it.
 ///
 /// ```
 /// use tool_runtime::{ToolError, capability, definition, tool};
@@ -158,27 +158,27 @@ pub use tool_runtime_macros::capability;
 /// | key | value |
 /// | --- | --- |
 /// | `name` | required: `"<namespace>__<tool>"`, at most 64 bytes of ASCII letters, digits, `_` and `-` |
-/// | `effect` | required: `read_only`, `state_change` or `external_side_effect`; no capability may reach further |
-/// | `redact` | required: paths of the output that may be shown; `[]` shows nothing |
+/// | `effect` | required: `read_only`, `state_change` or `external_side_effect`, from the weakest to the strongest; no borrowed capability may have a stronger effect |
+/// | `redact` | required: paths of the output that models, users and records may see; `[]` shows nothing |
 /// | `model` | additional paths that only the model sees |
 /// | `title` | a short name for people |
-/// | `summary` | a sentence for the person who decides on a call: `"Deletes the task {task_id}"`, or a list of them, see below |
+/// | `summary` | a sentence for the person who decides on a call: `"Deletes the task {task_id}"`, or a list of sentences, see below |
 /// | `tags` | words that policies and views match: `["money", "calendar"]` |
-/// | `also` | additional words by which the tool is found: `["overdue", "to-do"]`. Models do not read them |
+/// | `also` | additional words by which the search for tools finds the tool: `["overdue", "to-do"]`. Models do not read them |
 /// | `timeout` | a whole number and `ms`, `s`, `m` or `h`: `"30s"` |
 /// | `max_result_bytes` | the largest result, in bytes; items of a longer output that do not fit are left out and counted |
-/// | `idempotent` | running it again with the same arguments has no further effect |
+/// | `idempotent` | running the tool again with the same arguments has no further effect |
 /// | `once` | a key such as `"refund:{payment_id}"`: only one call with the key takes effect, see below |
 /// | `once_scope` | with `once`: where the key is unique: `tenant` (the default), `principal` or `run` |
 /// | `once_for` | with `once`: how long the key keeps the result, a whole number and `m`, `h` or `d`: `"30d"`; forever by default |
-/// | `blocking` | the function blocks, and runs on a separate thread; not for `async fn` and structs |
-/// | `require_any` | optional arguments, one of which must be given: `[title, due_date]` |
-/// | `validate` | a function that checks the typed arguments, see below; it also runs on arguments that break bounds of the schema, so that a model reads all its mistakes at once |
+/// | `blocking` | the function blocks its thread, so it runs on a separate one; not for `async fn` and structs |
+/// | `require_any` | optional arguments, at least one of which must be given: `[title, due_date]` |
+/// | `validate` | a function that checks the typed arguments, see below. It also runs on arguments that exceed bounds of the schema, so that a model reads all its mistakes at once |
 /// | `precondition` | for functions: an `async fn` that returns the state on which a call depends, see below |
 /// | `execution` | `client` if the tool only prepares the work and a client does it; `server` by default |
 /// | `client_result` | with `execution = client`: the type that the client sends back |
 /// | `prepare` | with `execution = client`: paths of the output that go to the client |
-/// | `allow_no_schema`, `no_schema_mode` | the arguments have no schema and need `Deserialize` only; with `reject_effects` calls are refused unless the tool is `read_only`, with `approve_each` every call waits for a person |
+/// | `allow_no_schema`, `no_schema_mode` | the arguments have no schema and need `Deserialize` only. `reject_effects` refuses all calls unless the tool is `read_only`; `approve_each` lets every call wait for a person |
 /// | `crate` | the path of this crate, if it is not `::tool_runtime`; `$crate::..` inside an exported macro |
 ///
 /// ## Paths
@@ -192,21 +192,21 @@ pub use tool_runtime_macros::capability;
 ///
 /// ## Sentences
 ///
-/// Braces in `summary` hold the name of an argument (`{title}`) or of a member of one (`{owner.name}`). A part in
-/// brackets is left out unless all its arguments are present: `"Moves {task_id}[ to {due}]"`. Doubled braces and
-/// brackets (`{{`, `[[`) stand for the characters themselves. From a list, the first sentence with all its arguments
+/// Braces in `summary` hold the name of an argument (`{title}`) or of a member of an argument (`{owner.name}`). A part
+/// in brackets is left out unless all its arguments are present: `"Moves {task_id}[ to {due}]"`. Doubled braces and
+/// brackets (`{{`, `[[`) stand for the characters themselves. Of a list, the first sentence with all its arguments
 /// present is shown, otherwise the last one. Values are shown as the tool would receive them, shortened and on one
-/// line, with texts quoted; an argument that is left out reads `(not given)`. Sensitive arguments cannot be named. A
+/// line, with strings quoted; an argument that is left out reads `(not given)`. Sensitive arguments cannot be named. A
 /// sentence has at most 200 characters.
 ///
 /// ## Effect keys
 ///
 /// With `once`, at most one call with a key takes effect in its scope (`once_scope`), which can span many runs of one
 /// store. A later call gets the result of the first ([`earlier_call`](crate::ToolExecResult::earlier_call)). While the
-/// first call runs, a later one ends as `cancelled` with the code `in_progress`. While the outcome of the first is
-/// unknown, a later one waits for a person or `reconcile`. If the tool returns an error, the next call may take effect.
-/// Braces hold arguments as in `summary`; every call must have them, and none may be sensitive. Several tools may share
-/// a key: after the effect, a call of another tool ends as `cancelled`, without the result.
+/// first call runs, a later call ends as `cancelled` with the code `in_progress`. While the outcome of the first call
+/// is unknown, a later call waits for a person or for `reconcile`. If the tool returns an error, the next call may take
+/// effect. Braces hold arguments as in `summary`; every call must have them, and none may be sensitive. Several tools
+/// may share a key: after the effect, a call of another tool ends as `cancelled`, without the result.
 ///
 /// ```
 /// use tool_runtime::{ToolError, tool};
@@ -254,9 +254,9 @@ pub use tool_runtime_macros::capability;
 /// ## Preconditions
 ///
 /// `precondition = balance` calls `balance(..)` with all parameters of the function in order, arguments by reference.
-/// `precondition = balance(account, accounts)` passes only these parameters, with `*` by value. The function is `async`
-/// and returns `Result<`[`Precondition`](crate::Precondition)`, E>`. It can borrow only capabilities with
-/// `effect = read_only`, because the gate calls it before a person approves the call.
+/// `precondition = balance(account, accounts)` passes only these parameters; a `*` passes an argument by value. The
+/// function is `async` and returns `Result<`[`Precondition`](crate::Precondition)`, E>`. It can borrow only
+/// capabilities with `effect = read_only`, because the runner calls it before a person approves the call.
 ///
 /// ```
 /// use tool_runtime::{Precondition, ToolError, capability, tool};

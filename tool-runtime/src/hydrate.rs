@@ -1,5 +1,5 @@
-//! Hydration: parses and validates a provider's call and builds its tool. The result is a [`Hydrated`] tool or located
-//! errors.
+//! Hydration: parses and validates a call as the model wrote it, and builds the tool with its typed arguments. The
+//! result is a [`Hydrated`] tool, or errors that name the wrong arguments.
 //!
 //! The argument text is parsed once into a borrowed tree. The validator and the typed value both read this tree, so the
 //! tool is built from exactly the value that the schema accepted.
@@ -61,7 +61,7 @@ pub(crate) fn hydrate(call: ToolCall, entry: Arc<Entry>, settings: &Settings<'_>
     }
 }
 
-/// Like [`hydrate`], but also returns the provenance.
+/// Like [`hydrate`], but also returns how the call was changed and checked.
 pub(crate) fn hydrate_with_provenance(call: ToolCall, entry: &Arc<Entry>, settings: &Settings<'_>) -> HydrationResult {
     let hydrated = hydrate(call.clone(), Arc::clone(entry), settings);
     let treatment = match &hydrated {
@@ -87,7 +87,7 @@ pub(crate) fn hydrate_with_provenance(call: ToolCall, entry: &Arc<Entry>, settin
 impl HydrationResult {
     /// Hydrates a call as a runner with this catalog and policy would, without running the tool. Use it to check the
     /// edited arguments of an approval before sending them, or to explain a policy. The policy makes no decision on the
-    /// call, every id in the arguments counts as seen, and only the built-in repairers are available.
+    /// call, every value in the arguments counts as evidence, and only the built-in repairers are available.
     ///
     /// ```
     /// use tool_runtime::hydrate::HydrationResult;
@@ -178,7 +178,7 @@ fn stages(
     });
     let shown = || JsonText::known(if is_kept { Arc::clone(text) } else { canonical() });
     let instance = built.map_err(|error| without_secrets(error, sensitive, shown))?;
-    // The ledger needs the canonical text of a call with effects for its key.
+    // A call with effects needs the canonical text, from which its idempotency key is made.
     let asked = settings.provenance || entry.spec.effect != ToolEffect::ReadOnly;
     let (read, forms) = if is_kept && !asked {
         (treatment.repaired.clone(), OnceLock::new())
@@ -206,7 +206,7 @@ fn repair(
     Ok(repaired)
 }
 
-/// Returns the error with its arguments, if they may be shown, and without secret names.
+/// Adds the arguments to the error if the tool has no sensitive argument, and removes names inside sensitive arguments.
 fn without_secrets(
     mut error: HydrationError,
     sensitive: &[String],
@@ -244,7 +244,7 @@ fn validate(
     if !entry.spec.require_any.is_empty()
         && let Some(nothing) = semantic::check_require_any(tree, &entry.spec.require_any)
     {
-        // In the schema, this rule is `minProperties`, so its violation would repeat the next one.
+        // The schema expresses `require_any` as `minProperties`, whose violation would repeat the next one.
         violations.retain(|one| !(one.pointer.is_empty() && one.keyword == "minProperties"));
         violations.push(nothing);
     }

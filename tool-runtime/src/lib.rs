@@ -1,8 +1,8 @@
-//! Author tools for language-model agents and run them through one gate.
+//! Author tools for language-model agents and run them through one gate, which checks and records every call.
 //!
 //! An author annotates a function or a struct with [`#[tool]`](macro@tool). An application links the author's crate,
-//! collects the [`catalog`], binds [capabilities](mod@capability) to adapters, and lets a model call the tools. Only a
-//! [`Run`] can run a tool.
+//! collects the [`catalog`], implements the [capabilities](mod@capability) that the tools borrow, and lets a model call
+//! the tools. Only a [`Run`] can run a tool.
 //!
 //! ```
 //! use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
@@ -40,11 +40,11 @@
 //! | [`ToolSpec`] | the definition of a tool: name, schemas, effect, allowlist |
 //! | [`ToolCatalog`] | all tools of an application |
 //! | [`ToolPolicy`] | the rules: which tools run, for whom, with whose approval |
-//! | [`ToolRunner`] | catalog, policy and adapters together; makes runs |
-//! | [`Run`] | the gate for one principal: the only way to run a tool |
+//! | [`ToolRunner`] | catalog, policy and the application's capabilities; starts runs |
+//! | [`Run`] | the gate for one person or service (the principal); the only way to run a tool |
 //! | [`ToolCall`] | a call as the model wrote it |
 //! | [`HydrationResult`](hydrate::HydrationResult) | the same call parsed and validated, or its errors |
-//! | [`ToolExecResult`] | the end of a call, with an [`Outcome`] and its code |
+//! | [`ToolExecResult`] | the result of a call, with an [`Outcome`] and its code |
 //! | [`ToolInvocationRecord`] | the record of a call in the [`store`] |
 //! | [`Agent`](agent::Agent) | the loop in which a model and a run take turns (feature `agent`) |
 //!
@@ -54,7 +54,7 @@
 //! | --- | --- |
 //! | [`tool`](mod@tool), [`registration`] | definitions; tools from the macro, and tools that are built at run time |
 //! | [`schema`] | the schema compiler, validators |
-//! | [`catalog`] | collecting, checking, views by policy, guidance for the system prompt |
+//! | [`catalog`] | collecting and checking tools, the tools that one run may see, guidance for the system prompt |
 //! | [`wire`] | providers' requests and responses, histories, UI streams; independent of the gate (feature `wire`) |
 //! | [`agent`] | the loop in which a model and the gate take turns; calls that wait for a client (feature `agent`); HTTP clients (feature `http`) |
 //! | [`call`] | the vocabulary: calls, outcomes, results, records, events |
@@ -160,7 +160,8 @@ pub use component::ToolOutput;
 /// Reads the definition of a tool without a catalog: `definition!(path::to::tool)`.
 ///
 /// The path names a struct or a function with [`#[tool]`](macro@tool). The value is a
-/// `Result<`[`ToolSpec`]`, `[`BuildError`](error::BuildError)`>`.
+/// `Result<`[`ToolSpec`]`, `[`BuildError`](error::BuildError)`>`; it is an error if the name or a schema is not
+/// allowed.
 ///
 /// ```
 /// use tool_runtime::{ToolError, definition, tool};
@@ -186,8 +187,8 @@ macro_rules! definition {
 ///
 /// The macro generates values for each schema. The parser must accept the arguments, and outputs redacted by the
 /// allowlist must match the published schema. Some arguments are then changed to break one rule each: the schema must
-/// report the place of the change, and the parser must refuse changes that it can see. The values are the same in every
-/// run. A schema for which no value can be generated is a failure.
+/// report the place of the change, and the parser must refuse a change of the structure, such as a wrong type or a
+/// missing member. The values are the same in every run. A schema for which no value can be generated is a failure.
 ///
 /// The outputs are generated from the schema, so a type whose `Serialize` does not fit its `JsonSchema` passes. To find
 /// such a type, call each tool once through [`testing::harness`](crate::testing::harness()), which checks real outputs.

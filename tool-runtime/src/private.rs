@@ -1,8 +1,8 @@
 //! The items that expansions of `#[tool]` and `#[capability]` name. They are not public API.
 //!
 //! Other crates see the module under a name that contains the version of the package, so that macros and runtime of
-//! different releases fail to compile together. Nothing here hands out a [`Cap`], a context or a permit without a
-//! `Bindings`, which only the runner creates.
+//! different releases fail to compile together. Nothing here hands out a [`Cap`] (a borrowed capability), a context or
+//! a permit without a `Bindings`, which only the runner creates.
 
 mod assert;
 mod borrow;

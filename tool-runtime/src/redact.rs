@@ -1,4 +1,4 @@
-//! Redaction: only leaves on the allowlist are ever written.
+//! Redaction: of an output, only the leaves (scalars and arrays of scalars) on the tool's allowlist are ever written.
 //!
 //! The unredacted form of an output never exists as data. [`Projector`] serialises an output with its own
 //! `serde::Serializer`, which skips all other leaves while it writes JSON.

@@ -50,7 +50,7 @@ pub(crate) trait Behaviour: Send + Sync {
     }
 }
 
-/// The future of a running tool. It yields the projected output.
+/// The future of a running tool. It yields the output, written through the allowlist (projected).
 pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Projected, RunFailure>> + Send>>;
 
 /// The future of a tool's precondition.
@@ -58,13 +58,13 @@ pub(crate) type Stating = Pin<Box<dyn Future<Output = Result<Precondition, ToolE
 
 /// A tool with its arguments, ready to run once.
 pub(crate) trait Instance: Send {
-    /// Checks the arguments by the author's own rule.
+    /// Runs the author's `validate` hook.
     fn validate(&self) -> Result<(), Violation> {
         Ok(())
     }
 
-    /// Starts the tool; `None` if one of its capabilities is unbound. Its output is projected inside the future,
-    /// so that the unredacted form never leaves it.
+    /// Starts the tool; `None` if one of its capabilities is unbound. The output is written through the allowlist
+    /// inside the future, so that the unredacted form never leaves it.
     fn run(
         self: Box<Self>,
         purpose: Purpose,
@@ -73,7 +73,7 @@ pub(crate) trait Instance: Send {
         max_bytes: usize,
     ) -> Option<Running>;
 
-    /// Starts the precondition of the call. `None` if tools of this kind have none; see [`Behaviour::states`].
+    /// Starts the precondition of the call. `None` if the tool has no precondition; see [`Behaviour::states`].
     fn precondition(self: Box<Self>, capabilities: Capabilities) -> Option<Stating> {
         drop(capabilities);
         None
@@ -96,12 +96,12 @@ pub(crate) enum RunFailure {
     /// The outcome of an earlier attempt is unknown.
     Unknown,
     Tool(ToolError),
-    /// The server gave no answer while the tool ran, so it is unknown whether it took effect.
+    /// The server of the tool gave no answer while the tool ran, so it is unknown whether the tool took effect.
     Lost(ToolError),
     /// The server refused the account, and did nothing.
     Unauthorized(ToolError),
     Output(ProjectError),
-    /// A call of a graph waits for a person, so the graph waits, too.
+    /// The tool is a graph (an agent or a script that runs as a tool), and one of its calls waits for a person.
     Waits(Box<PendingGraph>),
 }
 

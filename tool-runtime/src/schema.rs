@@ -1,10 +1,10 @@
-//! The schema compiler: turns types and foreign documents into the exact text that checks use and
+//! The schema compiler: turns types, and schemas from servers and files, into the exact text that checks use and
 //! providers get.
 //!
 //! [`validator`] is its public part, for applications that validate arguments with another library.
 //!
 //! Compiled schemas of authored tools use a small subset of JSON Schema that means the same under draft-07 and 2020-12.
-//! Foreign schemas may use all of both drafts, within limits of size and depth.
+//! Foreign schemas, from servers and files, may use all of both drafts, within limits of size and depth.
 
 // Only this folder uses `jsonschema` and the settings of `schemars`.
 

@@ -1,4 +1,4 @@
-//! Helpers for tests. [`harness`] runs tools through a real gate: it presets everything that a runner needs, records
+//! Helpers for tests. [`harness`] runs tools through a real runner: it presets everything that a runner needs, records
 //! calls of capabilities, and injects faults. If an assertion on a call fails, it prints the call's record.
 //! `ScriptedModel` (feature `agent`) replaces a model, and [`ManualClock`] replaces the wall clock. `conformance`
 //! (feature `testing`) tests stores.

@@ -1,5 +1,5 @@
-//! Small functions for text, shared by all modules: cutting, places, similarity, quoting, invisible characters, JSON
-//! Pointers, JSON strings, random ids.
+//! Small functions for text, shared by all modules: cutting, line numbers, similar names, quoting, invisible
+//! characters, JSON Pointers, JSON strings, random ids.
 
 mod invisible;
 pub(crate) mod lex;
@@ -23,7 +23,8 @@ pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// Returns a foreign text for models, UIs and records: cut, and without control characters except line breaks.
+/// Returns a text from another program for models, UIs and records: cut to `max` bytes, and without control characters
+/// except line breaks.
 pub(crate) fn sentence(text: &str, max: usize) -> String {
     let kept = cut(text, max);
     let mut sentence: String =

@@ -27,7 +27,7 @@
 //! | A2 | The joined `partial_json` is the input of a call; without any, the input is that of the start block |
 //! | A3 | A stop reason ends the turn; `message_stop` may be missing |
 //! | A4 | These break the protocol: a block before `message_start`, a delta for a block that never started, a block that is not an object, and a second call under the index of an open one |
-//! | A5 | Requests omit thinking that lacks its end or its signature; they repeat a server tool's call that has no result until the user writes |
+//! | A5 | Requests omit thinking that lacks its end or its signature; until the user's next message, they repeat a server tool's call that has no result |
 //! | O1 | The server's id is used; without one, an id is generated; each listed call is complete; the lists of several lines add up |
 //! | O2 | Lines end in LF or CRLF; empty lines are skipped; the last line needs no line end |
 //! | G1 | A stream is server-sent events, or one array in which each object is a response; an array without its closing bracket is truncated |

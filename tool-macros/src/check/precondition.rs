@@ -1,4 +1,4 @@
-//! Rules about `precondition = path(..)`, the key that names a function which returns the state that a call depends on.
+//! Rules about `precondition = path(..)`. The key names a function that returns the state on which a call depends.
 
 use crate::errors::Errors;
 use crate::model::{Form, Tool};

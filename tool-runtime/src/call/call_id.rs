@@ -51,7 +51,7 @@ impl CallId {
         prefix.copy_from_slice(PREFIX);
         let id = random_id().simple();
         id.encode_lower(digits);
-        // Written in place, because formatting takes five times as long, and an allocation.
+        // Written in place, because formatting allocates and takes five times as long.
         std::str::from_utf8(&text).map_or_else(|_| Self::of(&format!("call_{id}")), Self::of)
     }
 

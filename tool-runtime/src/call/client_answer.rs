@@ -1,4 +1,4 @@
-//! [`ClientAnswer`]: a client's answer to a call that it executes.
+//! [`ClientAnswer`]: a client's answer to the call of a client tool, which the client executes in place of the server.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::CallId;
 
-/// A client's answer to a call that it executes.
+/// A client's answer to the call of a client tool, which the client executes in place of the server.
 ///
 /// ```
 /// use tool_runtime::call::ClientAnswer;

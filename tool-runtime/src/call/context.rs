@@ -39,7 +39,7 @@ pub struct ToolContext(ContextFields);
 struct ContextFields {
     call: Arc<dyn HydratedCall>,
     timeout: Option<Duration>,
-    /// The cancellation token of the client that made the call. It replaces the run's token.
+    /// The cancellation token of the MCP client that made the call. It replaces the run's token.
     client: Option<Arc<CancellationToken>>,
 }
 
@@ -107,8 +107,8 @@ impl<'a> Bounds<'a> {
     }
 }
 
-/// Creates the context of a call with this time limit. `client` is the cancellation token of the client that made the
-/// call. It replaces the run's token.
+/// Creates the context of a call with this time limit. `client` is the cancellation token of the MCP client that made
+/// the call. It replaces the run's token.
 ///
 /// Not an associated function, because the compiler would suggest it to tools that try to create a context.
 pub(crate) fn context_of(
@@ -144,38 +144,38 @@ impl ToolContext {
         &self.0.call.run().run_id
     }
 
-    /// Returns the session, if the application named one.
+    /// Returns the session; `None` if the application named none.
     #[must_use]
     pub fn session_id(&self) -> Option<&str> {
         self.0.call.run().session_id.as_deref()
     }
 
-    /// Returns the conversation, if the application named one.
+    /// Returns the conversation; `None` if the application named none.
     #[must_use]
     pub fn conversation_id(&self) -> Option<&str> {
         self.0.call.run().conversation_id.as_deref()
     }
 
-    /// Returns the agent, if the application named one.
+    /// Returns the agent; `None` if the application named none.
     #[must_use]
     pub fn agent_id(&self) -> Option<&str> {
         self.0.call.run().agent_id.as_deref()
     }
 
-    /// Returns the tenant, if the application named one.
+    /// Returns the tenant; `None` if the application named none.
     #[must_use]
     pub fn tenant(&self) -> Option<&str> {
         self.0.call.run().tenant.as_deref()
     }
 
-    /// Returns the principal that the run acts for, if the application named one.
+    /// Returns the principal that the run acts for; `None` if the application named none.
     #[must_use]
     pub fn principal(&self) -> Option<&str> {
         self.0.call.run().principal.as_deref()
     }
 
-    /// Returns the time at which the runner stops waiting for the tool. The limit counts from the first call of this
-    /// method or the tool's first wait.
+    /// Returns the time at which the runner stops waiting for the tool; `None` without a time limit. The limit counts
+    /// from the first call of this method or the tool's first wait.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.bounds().deadline()
@@ -204,7 +204,7 @@ impl ToolContext {
         self.ledger_key().to_string()
     }
 
-    /// Returns the call's key in the ledger.
+    /// Returns the call's key in the ledger, the store's list of calls with effects that began.
     pub(crate) fn ledger_key(&self) -> Hash {
         let party = (self.tenant(), self.principal());
         ledger_key(party, self.run_id(), self.tool(), self.call_id(), self.0.call.effective_digest())

@@ -76,7 +76,7 @@ impl Decider {
         is_name(&self.principal) && self.principal.trim() == &*self.principal
     }
 
-    /// Returns the tenant of the decider.
+    /// Returns the tenant of the decider; `None` if none was set.
     #[must_use]
     pub fn tenant_id(&self) -> Option<&str> {
         self.tenant.as_deref()
@@ -88,7 +88,7 @@ impl Decider {
         &self.roles
     }
 
-    /// Returns the reason for the decision.
+    /// Returns the reason for the decision; `None` if the decider gave none.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()

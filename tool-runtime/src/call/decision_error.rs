@@ -24,16 +24,16 @@ pub enum DecisionError {
     Attributes,
     /// The run has a tool that the call's run did not have, or lacks the tool of the call.
     Tools,
-    /// The call comes from another caller.
+    /// The run has another [`Caller`](crate::call::Caller) than the run of the call.
     Caller,
-    /// The run gained a label under which the policy denies the call.
+    /// The run gained a label (a lasting mark) under which the policy denies the call.
     Labels,
     /// The clock shows a time before the call was suspended.
     Clock,
     /// The decision answers a question that the call no longer asks.
     Question,
-    /// The precondition of the call has changed since it was shown, or could not be read. The call waits with another
-    /// question.
+    /// The precondition of the call (the outside values on which it depends) has changed since it was shown, or could
+    /// not be read. The call waits with another question.
     World,
     /// The call does not wait: it was decided, answered or ended before.
     NotPending,
@@ -49,12 +49,12 @@ pub enum DecisionError {
     DeciderName,
     /// The decider has approved the call before; another decider has to approve it.
     SameDecider,
-    /// The call needs several approvals, so one person can neither supply its result nor allow later calls. Edited
-    /// arguments are refused for the call of a graph, and if the call would then need more approvals than the people
-    /// whom the policies name can give.
+    /// The call needs several approvals, so one person can neither supply its result nor allow later calls. A person
+    /// cannot edit its arguments if it is the call of a graph, or if the edited call would need more approvals than the
+    /// people named in the policies can give.
     SeveralDeciders,
-    /// After this approval the call waits for other deciders, and the message in the same input would abandon the call.
-    /// Send the approval without a message.
+    /// After this approval the call waits for other deciders, and the user's message in the same input would abandon
+    /// the call. Send the approval without a message.
     WithMessage,
 }
 

@@ -91,7 +91,7 @@ impl DigestKey {
         Self(Hash::sha256(random.concat()).0)
     }
 
-    /// Returns the digest of arguments, or of a model's text, with this plain hash.
+    /// Returns the keyed digest for the plain hash of arguments or of a model's text.
     pub(crate) fn digest(&self, plain: Hash) -> ArgumentDigest {
         ArgumentDigest { key: Some(self.id_bytes()), digest: self.code("arguments", &plain.0) }
     }

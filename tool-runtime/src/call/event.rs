@@ -41,10 +41,10 @@ pub enum Event {
         /// The text.
         text: String,
     },
-    /// A source of the model's text.
+    /// A page or a document that the provider names as a source of the model's text.
     #[non_exhaustive]
     Source {
-        /// An id, unique within the turn.
+        /// An id, unique within the turn (one response of the model).
         id: String,
         /// The address of a page; `None` for a document that has none.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ pub enum Event {
     File {
         /// The media type, such as `image/png`.
         media_type: String,
-        /// A data URL, or the address from which to fetch it.
+        /// A data URL, or the address from which to fetch the file.
         url: String,
     },
     /// Data of the application for its own UI.
@@ -150,8 +150,8 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         earlier_call: Option<CallId>,
     },
-    /// An event of a graph that this run called. UIs that show a conversation leave this event out, because its text is
-    /// not an answer to the user.
+    /// An event of a graph (an agent or a script that runs as a tool) that this run called. UIs that show a
+    /// conversation leave this event out, because its text is not an answer to the user.
     #[non_exhaustive]
     Graph {
         /// The id of the call of the graph.
@@ -161,7 +161,7 @@ pub enum Event {
         /// The event in the graph.
         event: Box<Event>,
     },
-    /// The tokens of a turn of the model.
+    /// The tokens of a turn, which is one response of the model.
     #[non_exhaustive]
     Usage {
         /// Tokens read.
@@ -187,7 +187,7 @@ pub enum Event {
         /// The text.
         text: String,
     },
-    /// The request failed, or a decision or an answer in it did not fit.
+    /// The request failed, or a decision or a client's answer in it was refused.
     #[non_exhaustive]
     Error {
         /// A stable code.

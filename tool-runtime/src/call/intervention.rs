@@ -1,4 +1,4 @@
-//! [`Intervention`]: a change to a call that the model did not make, and reads with the result.
+//! [`Intervention`]: a change to a call by a person or by an earlier call. The model reads it with the result.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::text::{plain, pointer, sentence};
 /// The maximum number of changed arguments that a model reads; further changes are only counted.
 const MAX_LISTED_CHANGES: usize = 16;
 
-/// The maximum number of characters of an argument's name, and bytes of its value, in the sentence.
+/// The maximum number of characters of an argument's name (`NAME`), and of bytes of its value (`VALUE`), in the
+/// sentence.
 const NAME: usize = 64;
 const VALUE: usize = 512;
 

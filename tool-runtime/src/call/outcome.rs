@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 /// | `approval_mismatch` | [`ApprovalMismatch`](Self::ApprovalMismatch) | The approval, or the client's result, does not fit the call: the run, the policy or the tool changed. |
 /// | `approval_expired` | [`ApprovalExpired`](Self::ApprovalExpired) | The approval came too late. |
 /// | `client_required` | [`ClientRequired`](Self::ClientRequired) | Suspended: a client has to execute the call. |
-/// | `budget_exceeded` | [`BudgetExceeded`](Self::BudgetExceeded) | A budget or the loop guard stopped the call. |
+/// | `budget_exceeded` | [`BudgetExceeded`](Self::BudgetExceeded) | A budget is used up, or the model repeated the same call too often. |
 /// | `connection_unavailable` | [`ConnectionUnavailable`](Self::ConnectionUnavailable) | An account that the tool needs is not connected, or belongs to another principal. |
 /// | `connection_failed` | [`ConnectionFailed`](Self::ConnectionFailed) | The broker of connections failed, so it is unknown whether the account is connected. |
 /// | `timeout` | [`Timeout`](Self::Timeout) | A read-only tool took too long. |
@@ -70,7 +70,7 @@ pub enum Outcome {
     ApprovalExpired,
     /// Suspended: a client has to execute the call.
     ClientRequired,
-    /// A budget or the loop guard stopped the call.
+    /// A budget is used up, or the model repeated the same call too often.
     BudgetExceeded,
     /// An account that the tool needs is not connected, or belongs to another principal.
     ConnectionUnavailable,

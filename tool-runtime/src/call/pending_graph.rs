@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{ArgumentChange, CallId, Decider, JsonText, NamedArgument, Question, SafeError};
 
-/// A waiting call that a graph made. The call of the graph waits too, and a decision on that call decides both.
+/// A waiting call that a graph (an agent or a script that runs as a tool) made. The call of the graph waits too; a
+/// decision on the call of the graph decides both.
 ///
 /// [`PendingCall::graph`](crate::store::PendingCall::graph) contains it. [`Graph`](crate::agent::Graph) has an example
 /// of a graph.

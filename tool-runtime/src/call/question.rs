@@ -16,10 +16,10 @@ const NOT_A_QUESTION: ParseError =
 /// decides.
 ///
 /// A decision contains the question that it answers, so a decision that comes twice or too late is refused. For
-/// example, the call of a graph waits once for each inner call that needs a decision, always under its own id but with
-/// another question. The digest covers the run, the tenant, the principal, the call, the time of its suspension, the
-/// shown arguments, and for a graph its inner call. The shown arguments are masked, so sensitive values cannot be
-/// guessed from the digest.
+/// example, the call of a graph (an agent or a script that runs as a tool) waits once for each inner call that needs a
+/// decision, always under its own id but with another question. The digest covers the run, the tenant, the principal,
+/// the call, the time of its suspension, the shown arguments, and for a graph its inner call. The shown arguments are
+/// masked, so sensitive values cannot be guessed from the digest.
 ///
 /// The text of a question is the digest, a dot and the call's id. UI streams send this text as the id of an approval.
 ///

@@ -105,16 +105,15 @@ pub struct ToolInvocationRecord {
     pub validator: Option<Arc<str>>,
     /// How the arguments were repaired; `None` if they were not.
     pub(crate) repair: Option<Box<RecordedRepair>>,
-    /// A person's change to the call, or the earlier call that had its effect; `None` if it continued as the model made
-    /// it.
+    /// A person's change to the call, or the earlier call that had its effect; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) intervention: Option<Box<Intervention>>,
-    /// A grant that covered the call but did not count, because its decider may no longer decide; `None` if there was
-    /// none.
+    /// A grant (a stored decision for later calls) that covered the call but did not count, because its decider may no
+    /// longer decide; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) void_grant: Option<Box<VoidGrant>>,
-    /// How the record is sealed. `None` before it is sealed, and for a record that is sealed as one text. Only an
-    /// [`AuditRecord`](crate::store::AuditRecord) is serialised with it.
+    /// How the record's hash is computed. `None` before the record is added to the hash chain, and for a record whose
+    /// hash covers its whole text. Only an [`AuditRecord`](crate::store::AuditRecord) is serialised with it.
     #[serde(skip)]
     pub(crate) seal: Option<Box<RecordSeal>>,
 }
@@ -160,8 +159,9 @@ impl ToolInvocationRecord {
     }
 
     /// Returns the interruption of a tool that had begun: `timeout`; `cancelled` if the run or the caller gave up;
-    /// `panicked`; `lost` if its process died or lost the lease of the call; or `prevented` if an earlier attempt broke
-    /// off without an effect, and the outside system now refuses that attempt. `None` if it was not interrupted.
+    /// `panicked`; `lost` if its process died or lost the lease, its exclusive right to the call; or `prevented` if an
+    /// earlier attempt broke off without an effect, and the outside system now refuses that attempt. `None` if it was
+    /// not interrupted.
     #[must_use]
     pub fn cause(&self) -> Option<&'static str> {
         self.cause.map(Cause::as_str)
@@ -179,8 +179,8 @@ impl ToolInvocationRecord {
         self.repair.as_deref().map(|repair| [repair.before, repair.after])
     }
 
-    /// Returns the id of a grant that covered the call but did not count, and why its decider may no longer decide on
-    /// such calls. `None` if there was none.
+    /// Returns the id of a grant (a stored decision for later calls) that covered the call but did not count, and why
+    /// its decider may no longer decide on such calls. `None` if there was none.
     #[must_use]
     pub fn void_grant(&self) -> Option<(&str, DecisionError)> {
         self.void_grant.as_deref().map(|grant| (&*grant.id, grant.why))
@@ -267,7 +267,8 @@ impl RecordedArguments {
     }
 }
 
-/// The source of a run's calls: the agent loop or the application, or a graph.
+/// The source of a run's calls: the agent loop or the application, or a graph (an agent or a script that runs as a
+/// tool).
 ///
 /// ```
 /// use tool_runtime::RunOptions;

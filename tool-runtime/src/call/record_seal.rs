@@ -1,10 +1,11 @@
-//! [`RecordSeal`]: how a record is sealed in two parts, so that its values can be erased and its chain still verifies.
+//! [`RecordSeal`]: lets the hash chain of records still verify after the values of a record were erased.
 
 use serde::{Deserialize, Serialize};
 
 use crate::tool::{Hash, Hashing};
 
-/// The field of a sealed record that states how it is sealed. A record without this field is sealed as one text.
+/// The field of a record that states how its hash is computed. With this field, the hash covers the members that an
+/// erasure keeps, and a digest of the whole record. Without it, the hash covers the whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RecordSeal {

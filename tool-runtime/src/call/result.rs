@@ -1,4 +1,4 @@
-//! [`ToolExecResult`]: the gate's result for one call.
+//! [`ToolExecResult`]: the runner's result for one call.
 
 mod document;
 

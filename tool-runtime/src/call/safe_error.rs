@@ -37,7 +37,7 @@ use crate::call::{DecisionError, Outcome, Violation};
 pub struct SafeError {
     /// The outcome; never [`Outcome::Ok`].
     pub error_code: Outcome,
-    /// The code of the tool's own error, for an `execution_error`.
+    /// The code of the tool's own error, for an `execution_error`; `None` if the tool set none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_code: Option<String>,
     /// A sentence without argument values.

@@ -84,7 +84,8 @@ pub struct ToolCall {
     pub provider_call_id: Option<String>,
     /// The provider's id of the response; `None` if it sent none.
     pub response_id: Option<String>,
-    /// The frame of the response in which the call began, from 0; `None` if no decoder read the call.
+    /// The frame (the event or the line of the stream) in which the call began, from 0; `None` if no decoder read the
+    /// call.
     pub frame: Option<usize>,
     /// The provider's own JSON for the call. It is never serialized, so no document contains it.
     #[serde(skip)]
@@ -113,20 +114,20 @@ pub trait ArgumentText: AsRef<str> {}
 impl<T: AsRef<str>> ArgumentText for T {}
 
 impl ToolCall {
-    /// Creates a call of a turn that ended well, whose arguments arrived as text.
+    /// Creates a call whose arguments arrived as text. It counts as [complete](Self::is_complete).
     #[must_use]
     pub fn text(id: impl Into<CallId>, name: impl Into<String>, arguments: impl ArgumentText) -> Self {
         Self::new(id.into(), name.into(), Arguments::Text(arguments.as_ref().into()))
     }
 
-    /// Creates a call of a turn that ended well, whose arguments arrived as an object. `arguments` is the JSON text of
-    /// the object.
+    /// Creates a call whose arguments arrived as an object. It counts as [complete](Self::is_complete). `arguments` is
+    /// the JSON text of the object.
     #[must_use]
     pub fn object(id: impl Into<CallId>, name: impl Into<String>, arguments: impl ArgumentText) -> Self {
         Self::new(id.into(), name.into(), Arguments::Object(arguments.as_ref().into()))
     }
 
-    /// Marks the call as one of a turn that was cut off or failed. It never runs, and the mark cannot be removed.
+    /// Marks the call as incomplete: its turn was cut off or failed. It never runs, and the mark cannot be removed.
     #[must_use]
     pub fn incomplete(mut self) -> Self {
         self.complete = false;
@@ -145,7 +146,7 @@ impl ToolCall {
         self.id_source == IdSource::Provider
     }
 
-    /// Whether the turn of the call ended well.
+    /// Whether the turn of the call was neither cut off nor failed.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         self.complete

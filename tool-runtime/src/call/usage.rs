@@ -20,10 +20,10 @@ pub struct Usage {
     pub input_tokens: u64,
     /// Tokens written, reasoning included.
     pub output_tokens: u64,
-    /// Tokens read from the provider's cache, in all passes.
+    /// Tokens read from the provider's cache, in all passes of the provider over the request.
     #[serde(skip_serializing_if = "is_zero")]
     pub cache_read_tokens: u64,
-    /// Tokens written to the provider's cache, in all passes.
+    /// Tokens written to the provider's cache, in all passes of the provider over the request.
     #[serde(skip_serializing_if = "is_zero")]
     pub cache_write_tokens: u64,
     /// Whether the counts of the cache are not a part of `input_tokens`, but come in addition (Anthropic).

@@ -22,14 +22,14 @@ pub struct Violation {
     /// The expected value. Empty in a record, which holds only the place and the rule.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub expected: String,
-    /// Advice, if there is better advice than `expected`.
+    /// Better advice than `expected`; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
 impl Violation {
     /// Creates a violation by one argument, with the keyword `semantic`. `argument` is its name in the schema. If the
-    /// tool has no such argument, the gate logs this and reports the violation for the whole call.
+    /// tool has no such argument, the runner logs this and reports the violation for the whole call.
     #[must_use]
     pub fn of(argument: &str, expected: impl Into<String>) -> Self {
         Self::new(pointer::segment(argument), "semantic", expected)

@@ -39,7 +39,7 @@ impl Stated {
     }
 }
 
-// Statements stay out of logs.
+// The values of statements stay out of logs.
 impl fmt::Debug for Stated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stated").field("name", &self.name).finish_non_exhaustive()
@@ -214,7 +214,7 @@ impl fmt::Display for Difference {
     }
 }
 
-// Statements and names stay out of logs.
+// Values and looked-up names stay out of logs.
 impl fmt::Debug for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Difference").field("of", &self.of).finish_non_exhaustive()

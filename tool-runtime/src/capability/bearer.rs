@@ -23,9 +23,9 @@ impl ConnectionHandle {
     ///
     /// Configure a server that needs a token with
     /// [`RemoteServer::connection`](crate::mcp::source::RemoteServer::connection). For each call, the broker gets the
-    /// principal, the tenant, and the account to which the run maps the kind. The broker can refresh a token that is
-    /// about to expire. If the account was revoked, the broker returns an error, and the call fails. The token is sent
-    /// only to that server.
+    /// principal, the tenant, and the account that the run names for this kind of connection. The broker can refresh a
+    /// token that is about to expire. If the account was revoked, the broker returns an error, and the call fails. The
+    /// token is sent only to that server.
     ///
     /// ```
     /// use async_trait::async_trait;

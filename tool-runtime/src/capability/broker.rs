@@ -1,4 +1,4 @@
-//! [`ConnectionBroker`]: turns the id of an account into an adapter, for one call.
+//! [`ConnectionBroker`]: turns the id of an account into an implementation of a capability trait, for one call.
 
 use std::any::{Any, TypeId};
 use std::error::Error;
@@ -79,9 +79,9 @@ pub struct ConnectionRequest<'a> {
     pub kind: &'static str,
     /// The account that the run maps to this kind.
     pub id: &'a ConnectionId,
-    /// The principal that the run acts for.
+    /// The principal that the run acts for; `None` if the run names none.
     pub principal: Option<&'a str>,
-    /// The tenant of the run. A broker must refuse the account of another tenant.
+    /// The tenant of the run; `None` if the run names none. A broker must refuse the account of another tenant.
     pub tenant: Option<&'a str>,
     /// The tool that borrows the connection.
     pub tool: &'a str,

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use crate::capability::injected::{Bind, Injected, OnlyReads};
 use crate::error::ToolError;
 
-/// The adapters behind the capability traits. If a trait is bound more than once, the last binding wins.
+/// The application's implementations (adapters) of the capability traits. If a trait is bound more than once, the last
+/// binding wins.
 ///
 /// ```
 /// use std::sync::Arc;

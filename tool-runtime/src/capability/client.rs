@@ -14,8 +14,8 @@ use serde_json::Value;
 use crate::capability;
 use crate::capability::Capabilities;
 
-/// Reports the progress of a call to its caller. A report holds numbers and string literals only, so it needs no
-/// allowlist.
+/// Reports the progress of a call to the client that made it. A report holds numbers and string literals only, so it
+/// needs no allowlist.
 ///
 /// ```
 /// use tool_runtime::capability::Progress;
@@ -33,19 +33,19 @@ use crate::capability::Capabilities;
 /// ```
 #[capability(effect = read_only)]
 pub trait Progress {
-    /// Reports the completed amount and, if known, the total, in any unit. The MCP server drops a report that is not
-    /// larger than the previous one. It also drops a report less than 20 ms after one that it sent, except the last
-    /// report of the call.
+    /// Reports the completed amount and, if known, the total, in any unit. The MCP server drops a report whose amount
+    /// is not larger than the previous amount. It also drops a report less than 20 ms after one that it sent, except
+    /// the last report of the call.
     fn report(&self, done: f64, total: Option<f64>);
 
-    /// Sends a log line, if the caller wants lines of this level. `line` is a string literal, so it cannot contain
+    /// Sends a log line, if the client wants lines of this level. `line` is a string literal, so it cannot contain
     /// values.
     fn notice(&self, level: tracing::Level, line: &'static str);
 }
 
 /// Asks the person at the client to fill in a form.
 ///
-/// No allowlist filters the question, so a tool that borrows this needs the effect `external_side_effect`.
+/// No allowlist filters the question, so a tool that borrows `Elicit` needs the effect `external_side_effect`.
 ///
 /// ```
 /// use serde_json::json;
@@ -75,8 +75,8 @@ pub trait Elicit {
 
 /// Asks the client's model.
 ///
-/// No allowlist filters the prompt, so a tool that borrows this needs the effect `external_side_effect`. The answer is
-/// untrusted text.
+/// No allowlist filters the prompt, so a tool that borrows `Sample` needs the effect `external_side_effect`. The answer
+/// is untrusted text.
 ///
 /// ```
 /// use tool_runtime::capability::Sample;

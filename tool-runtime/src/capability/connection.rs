@@ -1,7 +1,7 @@
 //! Connections: access to an account of the principal, which a tool borrows for one call.
 //!
-//! A run maps each kind to a [`ConnectionId`]; a [`ConnectionBroker`] turns the id into a handle when the tool is about
-//! to run. Arguments, policies, events and records contain neither ids nor credentials.
+//! A run maps each kind of account, such as `calendar`, to a [`ConnectionId`]; a [`ConnectionBroker`] turns the id into
+//! a handle when the tool is about to run. Arguments, policies, events and records contain neither ids nor credentials.
 
 use std::any::TypeId;
 use std::fmt;
@@ -141,7 +141,7 @@ impl fmt::Debug for ConnectionId {
     }
 }
 
-/// Returns the type id of a connection to `C`, which brokers and the gate compare.
+/// Returns the type id of a connection to `C`, which brokers and the runner compare.
 pub(crate) fn connection_type<C: ConnectionKind + ?Sized>() -> TypeId {
     TypeId::of::<Connection<C>>()
 }

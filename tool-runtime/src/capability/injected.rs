@@ -50,11 +50,11 @@ impl Requirement {
     }
 }
 
-/// The mode of a type that a function tool borrows as `&T` and a struct tool holds as `Cap<T>`.
+/// The borrowing mode of a type that a function tool borrows as `&T` and a struct tool holds as `Cap<T>`.
 #[derive(Debug)]
 pub enum Directly {}
 
-/// The mode of a trait that a tool borrows as `&Connection<T>`, because it belongs to an account.
+/// The borrowing mode of a trait with a kind, which a tool borrows as `&Connection<T>`.
 #[derive(Debug)]
 pub enum ThroughConnection {}
 

@@ -57,9 +57,9 @@ pub struct NameRequest<'a> {
     pub argument: &'a str,
     /// The value: a string as it is, a number as JSON writes it.
     pub value: &'a str,
-    /// The principal that the run acts for.
+    /// The principal that the run acts for; `None` if the run names none.
     pub principal: Option<&'a str>,
-    /// The tenant of the run.
+    /// The tenant of the run; `None` if the run names none.
     pub tenant: Option<&'a str>,
 }
 

@@ -87,7 +87,7 @@ impl CatalogBuilder {
         self
     }
 
-    /// Adds a server. If it has not listed its tools yet, they are added when it does.
+    /// Adds an MCP server. If it has not listed its tools yet, they are added when it does.
     #[cfg(feature = "mcp-client")]
     pub(crate) fn server(mut self, server: SourceServer) -> Self {
         self.servers.push(server);
@@ -97,9 +97,9 @@ impl CatalogBuilder {
     /// Checks all tools and creates the catalog.
     ///
     /// # Errors
-    /// Every problem of every tool: illegal and colliding names, schemas, allowlists and rules about arguments that
-    /// do not fit, evidence from tools that do not exist, graphs with tools that they cannot have, filters without a
-    /// match, and an empty catalog.
+    /// Every problem of every tool: illegal and colliding names, invalid schemas, allowlists that do not fit their
+    /// schema, rules for arguments that do not exist, evidence from tools that do not exist, and graphs (agents and
+    /// scripts that run as tools) with tools that they cannot have. Also filters without a match, and an empty catalog.
     pub fn build(self) -> Result<ToolCatalog, BuildError> {
         let mut problems = Vec::new();
         let registrations = self.registrations(&mut problems);
@@ -225,7 +225,8 @@ fn prefixes(entries: &[Entry], servers: &[SourceServer], problems: &mut Vec<Prob
     }
 }
 
-/// Reports evidence from a tool that does not exist in this catalog or a linked crate. A server's tool may come later.
+/// Reports evidence from a tool that is neither in this catalog nor in a linked crate. A server may list its tools
+/// later.
 fn evidence(tools: &[Described], problems: &mut Vec<Problem>) {
     if tools.iter().all(|tool| tool.evidence.is_empty()) {
         return;

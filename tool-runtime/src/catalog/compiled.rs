@@ -1,5 +1,6 @@
-//! [`CompiledCatalog`]: the validators and projectors that one runner compiles for a catalog. They depend on the
-//! runner's validator and policy, so they are not part of the catalog, which several runners can share.
+//! [`CompiledCatalog`]: the schema validators, and the projectors (writers of allowed leaves), that one runner compiles
+//! for a catalog. They depend on the runner's validator and policy, so they are not part of the catalog, which several
+//! runners can share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -106,7 +107,8 @@ impl CompiledCatalog {
                 let before = problems.len();
                 self.policy.check_tool(entry.spec.name.as_str(), &entry.spec, &mut problems);
                 if problems.len() > before {
-                    // The build of a runner would fail; here only this tool loses its allowlist, so it does not run.
+                    // In the build of a runner, such a problem is an error. This runner exists already, so only this
+                    // tool loses its allowlist, and does not run.
                     tables.narrowed.remove(&entry.index);
                 }
             }

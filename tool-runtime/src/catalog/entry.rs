@@ -38,13 +38,14 @@ pub(crate) struct Entry {
     pub(crate) published: Option<Arc<dyn Published>>,
     /// The capabilities of the tool. None of them has a stronger effect than the tool declares.
     pub(crate) requirements: Vec<Requirement>,
-    /// The projector for the output, or for the payload of a client tool. `None` without an allowlist.
+    /// The projector, which writes the output (or a client tool's payload) through the allowlist. `None` without an
+    /// allowlist.
     pub(crate) projector: Option<Arc<Projector>>,
     /// The schema of the value that `projector` writes; `None` for a dynamic tool without an output schema.
     pub(crate) payload: Option<Schema>,
     /// The checks of the client's result; `None` for a tool that no client executes.
     pub(crate) answer: Option<Box<Answer>>,
-    /// The declaration of a graph; `None` for every other tool.
+    /// The declaration of a graph (an agent or a script that runs as a tool); `None` for every other tool.
     pub(crate) graph: Option<Box<GraphDeclaration>>,
 }
 
@@ -167,8 +168,8 @@ impl Entry {
         self.published.is_some() && self.policy_resource().pin != self.spec.pin
     }
 
-    /// Returns the tool as policies see it. A definition that its server no longer publishes has no pin, so no policy
-    /// allows it.
+    /// Returns the tool as policies see it. A definition that its server no longer publishes has no pin (the hash that
+    /// a policy names), so no policy allows it.
     pub(crate) fn policy_resource(&self) -> PolicyResource<'_> {
         let mut resource = PolicyResource::of(&self.spec);
         if let Some(server) = &self.published {

@@ -1,4 +1,4 @@
-//! Derives properties of graphs from their tools.
+//! Derives properties of graphs (agents and scripts that run as tools) from their tools.
 
 use crate::catalog::problem::Problems;
 use crate::catalog::{CatalogProblemKind, Entry, SourceServer};

@@ -128,7 +128,7 @@ impl Pick {
 }
 
 impl PickIndex {
-    /// Picks from the tools whose slot `among` accepts.
+    /// Picks from the tools whose slot (the result of [`insert`](Self::insert)) `among` accepts.
     pub fn pick(&self, query: &str, options: &PickOptions, among: &dyn Fn(usize) -> bool) -> Vec<Pick> {
         let always = |name: &ToolName| options.always.contains(name.as_str());
         let ranked = self.rank(query, among, options.most.saturating_add(options.always.len()));

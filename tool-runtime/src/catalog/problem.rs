@@ -28,7 +28,7 @@ pub(crate) enum CatalogProblemKind {
     Evidence,
     /// The declaration does not fit the place where the tool is executed.
     Execution,
-    /// A graph names a tool that it cannot use, or no tool.
+    /// A graph (an agent or a script that runs as a tool) names a tool that it cannot use, or no tool.
     Graph,
 }
 

@@ -1,4 +1,4 @@
-//! [`ServerTools`]: one server of a catalog, and the tools that it listed after the catalog was built.
+//! [`ServerTools`]: one MCP server of a catalog, and the tools that it listed after the catalog was built.
 //!
 //! The catalog reads the tools once, at its first access after the server's first list. Later lists change nothing
 //! here.
@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use crate::catalog::Entry;
 use crate::registration::ToolServer;
 
-/// A server of a source.
+/// An MCP server of a source (`mcp::source`).
 #[derive(Clone)]
 pub(crate) struct SourceServer {
     pub(crate) server: Arc<dyn ToolServer>,
@@ -16,7 +16,7 @@ pub(crate) struct SourceServer {
     pub(crate) is_listed: bool,
 }
 
-/// One server, and the tools that it listed after the catalog was built.
+/// One MCP server, and the tools that it listed after the catalog was built.
 pub(crate) struct ServerTools {
     source: SourceServer,
     /// The position among the servers of the catalog.

@@ -69,7 +69,7 @@ impl ToolCatalog {
         entries.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
         entries.iter_mut().enumerate().for_each(|(at, entry)| entry.index = at);
         let mut entries: Vec<_> = entries.into_iter().map(Arc::new).collect();
-        // Collecting in place keeps the capacity of the previous items, which are fifty times larger.
+        // The vector reuses the memory of the `Entry` items, which are fifty times larger than an `Arc`.
         entries.shrink_to_fit();
         let index = entries.iter().enumerate().map(|(at, entry)| (entry.spec.name.clone(), at)).collect();
         let asks_evidence = entries.iter().any(|entry| !entry.spec.evidence.is_empty());
@@ -122,8 +122,9 @@ impl ToolCatalog {
         self.entry(name).map(|entry| &*entry.spec)
     }
 
-    /// Returns a tool as a policy sees it; `None` if the catalog has no tool of this name. The pin of a discovered tool
-    /// is missing while its server publishes another definition than the catalog has.
+    /// Returns a tool as a policy sees it; `None` if the catalog has no tool of this name. The pin (the hash of the
+    /// definition) of an MCP server's tool is missing while its server publishes another definition than the catalog
+    /// has.
     #[must_use]
     pub fn policy_resource(&self, name: &str) -> Option<PolicyResource<'_>> {
         self.entry(name).map(|entry| entry.policy_resource())
@@ -258,7 +259,7 @@ impl ToolCatalog {
         unready.map(Problem::from)
     }
 
-    /// Returns the tools that the policy may allow but that can never run, each with the reason.
+    /// Returns the tools that the policy names but that can never run under it, each with the reason.
     #[must_use]
     pub fn all_unready(&self, policy: &ToolPolicy) -> BTreeMap<String, Problem> {
         policy.mentioned().filter_map(|name| Some((name.to_owned(), self.unready(policy, name)?))).collect()

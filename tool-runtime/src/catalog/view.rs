@@ -36,7 +36,7 @@ pub struct CatalogView {
     sorted: bool,
     hash: OnceLock<Hash>,
     guidance: OnceLock<Box<str>>,
-    /// The view without the search tool.
+    /// The view without the search tool, `tools__search`.
     loaded: OnceLock<Arc<Self>>,
 }
 
@@ -123,7 +123,7 @@ impl CatalogView {
         self.rules().to_owned()
     }
 
-    /// Returns the rules, which are rendered once.
+    /// Returns the text of [`guidance`](Self::guidance), which is rendered once.
     pub(crate) fn rules(&self) -> &str {
         self.guidance.get_or_init(|| guidance::render(self.specs()).into())
     }

@@ -18,7 +18,8 @@ pub struct Bindings<'a> {
     /// Each value is an `Arc<Connection<C>>`, under the type id of `Connection<C>`.
     pub(crate) connections: &'a [(TypeId, Arc<dyn Any + Send + Sync>)],
     pub(crate) context: ToolContext,
-    /// The handle to the calling run, for a graph or for the tool search. `None` for every other tool.
+    /// The handle to the calling run, for a graph (an agent or a script that runs as a tool) or for the tool search.
+    /// `None` for every other tool.
     pub(crate) host: Option<Arc<dyn Any + Send + Sync>>,
 }
 

@@ -11,8 +11,8 @@ use crate::component::bindings::Bindings;
     note = "write a tuple of `Cap<dyn Capability>`, for example `(Cap<dyn Clock>,)`, or `()`; a trait with a kind is `Cap<Connection<dyn Calendar>>`"
 )]
 pub trait CapabilityList: sealed::List + Sized + Send + 'static {
-    /// Whether a tool with this list can reconcile a call. Function tools cannot, so that code is not compiled for
-    /// them.
+    /// Whether a tool with this list can reconcile a call, that is, look up an outcome that was not recorded. Function
+    /// tools cannot, so that code is not compiled for them.
     const MAY_RECONCILE: bool = true;
     /// Whether a tool with this list can have a precondition. A function tool has one only if its attribute names one.
     const MAY_STATE: bool = true;

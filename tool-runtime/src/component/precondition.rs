@@ -13,13 +13,13 @@ use crate::error::ToolError;
 /// reduces.
 ///
 /// The person who decides on the call reads the statements. The runner obtains them again before the approved call
-/// begins. If one of them differs, the approval is void, and a new question shows both values. State only values on
-/// which the decision depends. A value that always changes, such as the time, would invalidate every approval.
+/// begins. If one of them differs, the approval does not count, and a new question shows both values. State only values
+/// on which the decision depends. A value that always changes, such as the time, would invalidate every approval.
 ///
-/// A call has at most 8 statements. The person reads up to 64 characters of a name and 80 of a value; values are
-/// compared as a whole. A string is masked if it contains the value of a sensitive argument, or the name of a member in
-/// such a value that the schema does not declare. Another form of the value, such as a rounded number, is not
-/// recognised.
+/// A call has at most 8 statements; with more, the precondition fails. The person reads up to 64 characters of a name
+/// and 80 of a value; values are compared as a whole. A string is masked if it contains the value of a sensitive
+/// argument, or the name of a member in such a value that the schema does not declare. Another form of the value, such
+/// as a rounded number, is not recognised.
 ///
 /// ```
 /// use std::sync::Arc;

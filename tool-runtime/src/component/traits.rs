@@ -80,17 +80,17 @@ pub trait ToolComponent: Sized + Send + 'static {
     /// arguments.
     ///
     /// The earlier attempt may only be paused, and may continue after this look-up. It cannot write to the store,
-    /// because it has lost its lease, but only the outside system can prevent its effect. The absence of an effect so
-    /// far is therefore not enough. Return [`Reconciled::Prevented`] only if the tool has made the outside system
-    /// refuse the idempotency key from now on, by cancelling it or by using it up. The key is the same for all attempts
-    /// at the call.
+    /// because it has lost its lease (the exclusive right to the call), but only the outside system can prevent its
+    /// effect. The absence of an effect so far is therefore not enough. Return [`Reconciled::Prevented`] only if the
+    /// tool has made the outside system refuse the idempotency key from now on, by cancelling it or by using it up. The
+    /// key is the same for all attempts at the call.
     ///
     /// The answer must be about the idempotency key of this call. The runner cannot verify that; it records any answer
     /// as the end of this call.
     ///
-    /// The runner calls this method whenever it continues a run: when the gate gets the call again, in a restored
+    /// The runner calls this method whenever it continues a run: when the run gets the call again, in a restored
     /// conversation, when a worker or a durable executor takes over the run, and in
-    /// [`ToolRunner::sweep`](crate::ToolRunner::sweep) for an approved call. By default the outcome stays
+    /// [`ToolRunner::sweep`](crate::ToolRunner::sweep) for an approved call. Without this method, the outcome stays
     /// `outcome_unknown`. The runner runs an `idempotent` tool again instead.
     ///
     /// # Errors
@@ -110,8 +110,8 @@ pub trait ToolComponent: Sized + Send + 'static {
     ///
     /// The method runs when the call begins to wait, and again before the approved call begins. If a statement differs,
     /// the approval does not count: the call waits with a new question, which shows both values. It does not run for a
-    /// call that needs no approval or that a grant permits. If the decider edits the arguments, the comparison still
-    /// uses the arguments that were shown.
+    /// call that needs no approval or that a grant (a stored decision) permits. If the decider edits the arguments, the
+    /// comparison still uses the arguments that were shown.
     ///
     /// The method can only read: `capabilities` holds those capabilities and connections of the tool whose effect is
     /// `read_only`. Get one with [`Capabilities::read`]. The state can still change between the last reading and the
@@ -188,8 +188,8 @@ impl<T> fmt::Debug for Reconciled<T> {
     }
 }
 
-/// The output of a tool: owned data that serialises and has a schema, or [`WithMedia`] of such data. Implemented for
-/// every such type.
+/// The output of a tool. Implemented for every owned type with `Serialize` and `JsonSchema`, and for [`WithMedia`] of
+/// such a type.
 ///
 /// ```
 /// # use tool_runtime::ToolOutput;

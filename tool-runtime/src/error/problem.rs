@@ -157,7 +157,8 @@ impl Problem {
         }
     }
 
-    /// Returns the line and the column, both from 1, in a policy that cannot be read.
+    /// Returns the line and the column, both from 1, in a policy that cannot be read. `None` for every other problem,
+    /// and for an unknown position.
     #[must_use]
     pub fn position(&self) -> Option<(usize, usize)> {
         match &self.rest.place {
@@ -184,13 +185,13 @@ impl Problem {
         &self.message
     }
 
-    /// Returns the correction of a problem of a schema.
+    /// Returns the correction of a problem of a schema; `None` for every other problem.
     #[must_use]
     pub fn remedy(&self) -> Option<&str> {
         self.rest.remedy.as_deref()
     }
 
-    /// Returns the nearest name that exists, for an unknown name in a policy.
+    /// Returns the nearest name that exists, for an unknown name in a policy; `None` if no name is near.
     #[must_use]
     pub fn nearest(&self) -> Option<&str> {
         self.rest.nearest.as_deref()

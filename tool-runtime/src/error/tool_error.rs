@@ -33,8 +33,8 @@ pub struct ToolError {
     kind: ErrorKind,
 }
 
-/// The gate's classification of an error. Tools create [`ErrorKind::Tool`] and [`ErrorKind::Lost`]; sources of
-/// tools create the others.
+/// The runner's classification of an error. Tools create [`ErrorKind::Tool`] and [`ErrorKind::Lost`]; the MCP client
+/// creates the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "mcp-client"), expect(dead_code, reason = "only sources make the others"))]
 pub(crate) enum ErrorKind {
@@ -130,7 +130,7 @@ impl ToolError {
         self
     }
 
-    /// Creates the failure of a source.
+    /// Creates the failure of a call to an MCP server.
     #[cfg(feature = "mcp-client")]
     pub(crate) fn of_source(kind: ErrorKind, text: impl Into<String>) -> Self {
         Self { kind, ..Self::internal(text.into()) }
@@ -140,7 +140,7 @@ impl ToolError {
         self.kind
     }
 
-    /// Returns the author's code, if there is one.
+    /// Returns the author's code; `None` if the author set none.
     #[must_use]
     pub fn author_code(&self) -> Option<&str> {
         self.code.as_deref()

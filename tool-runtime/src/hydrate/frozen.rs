@@ -29,7 +29,7 @@ impl Hydrated {
         &self.frozen.call
     }
 
-    /// Returns the SHA-256 of the frozen arguments.
+    /// Returns the SHA-256 of the arguments as canonical JSON.
     #[must_use]
     pub fn digest(&self) -> Hash {
         self.frozen.argument_digest()
@@ -59,7 +59,7 @@ impl fmt::Debug for Hydrated {
     }
 }
 
-/// A hydrated call, which the stages of the runner, the tool's context and the loop guard share.
+/// A hydrated call, which the stages of the runner, the tool's context and the guard against repeated calls share.
 pub(crate) struct Frozen {
     pub(crate) call: ToolCall,
     pub(crate) entry: Arc<Entry>,

@@ -26,9 +26,9 @@ pub(crate) struct Settings<'a> {
     pub(crate) repairers: &'a [(String, Arc<repair::Repair>)],
     /// Returns whether the policy allows a repairer, by its name.
     pub(crate) repairs: &'a dyn Fn(&str) -> bool,
-    /// The ids that this run has seen.
+    /// The ids that this run has seen in results and in the user's texts.
     pub(crate) evidence: Option<&'a Mutex<EvidenceSet>>,
-    /// Whether the caller requests the provenance.
+    /// Whether the caller requests the provenance: how the call was changed and checked.
     pub(crate) provenance: bool,
 }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::media::{Media, files};
 
-/// The parts of a value that were omitted, to keep it within its tool's limit.
+/// The counts of the items and bytes that were omitted from a value to keep it within its tool's size limit.
 ///
 /// ```
 /// use tool_runtime::call::LeftOut;

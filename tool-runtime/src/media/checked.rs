@@ -150,8 +150,8 @@ impl Media {
         self
     }
 
-    /// Sets a URI under which a client may know the content as a resource, such as `notes://2026/plan`. Nothing fetches
-    /// the URI, and model providers do not get it.
+    /// Sets a URI under which an MCP client may know the content as a resource, such as `notes://2026/plan`. Nothing
+    /// fetches the URI, and model providers do not get it.
     ///
     /// # Errors
     /// The text has no scheme (RFC 3986, section 3.1), is longer than 8 KiB, or contains characters that are not

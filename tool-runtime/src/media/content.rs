@@ -24,7 +24,8 @@ fn is_image(found: Option<infer::Type>) -> bool {
 /// Checks that content can have the declared media type.
 ///
 /// Images, PDFs and text must match. The signatures of audio and video are not reliable enough for that, so such
-/// content must only not be an image, a document or a program. Unrecognised content can have any other type.
+/// content is refused only if it is recognised as something else. Content of any other type must not be recognised as
+/// an image, a PDF, audio or video.
 pub(super) fn check(media_type: &str, bytes: &[u8]) -> Result<(), MediaError> {
     let declared = essence(media_type);
     let found = recognised(bytes);

@@ -13,7 +13,7 @@ use crate::component::ToolComponent;
 use crate::tool::ToolEffect;
 use crate::tool::level::EffectLevel;
 
-/// Probes a component.
+/// Probes the implementation of a tool.
 #[derive(Debug)]
 pub struct ComponentProbe<T>(PhantomData<fn() -> T>);
 
@@ -41,9 +41,9 @@ impl AnswerProbe<Value> {
 pub struct ReachProbe<T: ?Sized>(PhantomData<T>);
 
 impl<T: Injected + ?Sized> ReachProbe<T> {
-    /// `true`, because a capability declares its reach.
+    /// `true`, because a capability declares its effect.
     pub const KNOWN: bool = true;
-    /// The declared reach of the capability.
+    /// The declared effect of the capability.
     pub const REACH: Reach = Reach(<T::Effect as EffectLevel>::EFFECT);
 }
 
@@ -115,12 +115,12 @@ impl<T: ?Sized> Otherwise for ReachProbe<T> {}
 
 impl<L> Otherwise for FutureProbe<L> {}
 
-/// How far a trait reaches.
+/// The strongest effect that a trait can have.
 #[derive(Debug, Clone, Copy)]
 pub struct Reach(ToolEffect);
 
 impl Reach {
-    /// Returns whether the trait reaches no further than `effect`.
+    /// Returns whether the trait's effect is not stronger than `effect`.
     #[must_use]
     pub const fn is_within(self, effect: ToolEffect) -> bool {
         self.0 as u8 <= effect as u8

@@ -8,7 +8,8 @@ use crate::tool::sentence::{Piece, pieces};
 /// The maximum number of characters of a key in a record.
 const MAX_KEY_CHARS: usize = 200;
 
-/// The effect key of a call.
+/// The effect key of a call: its tool's `once`, with the values of the arguments. Calls with an equal key take effect
+/// once.
 pub(crate) struct EffectKey {
     /// The literal texts and the values of the key, as separate parts with a mark of their kind. So no value is
     /// mistaken for a literal text of this key or of another tool's key.

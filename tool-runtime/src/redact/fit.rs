@@ -1,4 +1,4 @@
-//! [`fit`]: cuts a projected value to its size limit.
+//! [`fit`]: cuts a value to its size limit, after it was written through its allowlist.
 //!
 //! Whole items of arrays and whole entries of maps are left out, from the end. Members that the schema names stay. A
 //! string is cut only if it is longer than its share of the room. Each cut is counted, and has a mark in the text for
@@ -113,7 +113,7 @@ impl Item {
 }
 
 impl Fitting<'_> {
-    /// Writes a value, cut to the room if necessary. Writes nothing if that is not possible.
+    /// Writes a value, cut to the room if necessary. Returns `false`, and writes nothing, if that is not possible.
     fn value(&mut self, at: Range<usize>, plan: Option<&Plan>, room: usize) -> bool {
         if at.len() <= room && self.is_complete(&at) {
             self.copy(at);
@@ -180,7 +180,7 @@ impl Fitting<'_> {
         let bytes = characters(inner).map(|(_, raw)| raw).sum::<usize>() + self.unwritten(at.start);
         let mark = |missing: usize| format!("[{missing} more bytes]");
         let reserved = mark(bytes).len();
-        // A string that is shorter than its mark has no use.
+        // A string is dropped if less of it than the length of its mark would remain.
         if room < 2 + 2 * reserved {
             return false;
         }

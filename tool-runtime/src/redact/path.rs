@@ -17,7 +17,7 @@ pub struct PathProblem {
     pub path: String,
     /// The problem and its correction.
     pub message: String,
-    /// The nearest real path.
+    /// The nearest real path; `None` if no path is near.
     pub nearest: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for PathProblem {
     }
 }
 
-/// Returns the paths that an allowlist over this schema can name, sorted; only some of a very large schema's.
+/// Returns the paths that an allowlist over this schema can name, sorted. For a very large schema, only some of them.
 pub(crate) fn nameable(schema: &Value) -> Vec<String> {
     let mut paths = leaves(schema);
     paths.sort_unstable();

@@ -1,4 +1,4 @@
-//! [`Projector`]: a compiled allowlist, and the values that it projects.
+//! [`Projector`]: a compiled allowlist, which writes (projects) only the allowed leaves of a value.
 
 use std::cell::Cell;
 use std::fmt;

@@ -18,8 +18,8 @@ impl Projector {
     }
 }
 
-/// Returns the part of a schema that a plan allows. If the schema has alternatives, the result allows everything that
-/// the writer could write there.
+/// Returns the part of a schema that a plan (a compiled allowlist) allows. If the schema has alternatives, the result
+/// allows everything that the writer could write there.
 fn left(plan: &Plan, schema: &Value) -> Value {
     let Plan::Object { members, any, .. } = plan else { return schema.clone() };
     let is = |name: &str| names(schema, name);

@@ -1,4 +1,4 @@
-//! The filtering writer: a `serde::Serializer` that writes only the leaves that the plan names.
+//! The filtering writer: a `serde::Serializer` that writes only the leaves that the plan (a compiled allowlist) names.
 
 mod compound;
 mod out;

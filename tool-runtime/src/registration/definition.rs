@@ -25,7 +25,8 @@ pub(crate) struct Described {
     pub(crate) description: Arc<str>,
     pub(crate) summary: Vec<Arc<str>>,
     pub(crate) input: Checked,
-    /// The schema of the value, or of the payload of a client tool; `None` for a dynamic tool without an output schema.
+    /// The schema of the tool's output, or of a client tool's payload; `None` for a dynamic tool without an output
+    /// schema.
     pub(crate) output: Option<Checked>,
     /// The schema of a client's result; `None` for server tools.
     pub(crate) answer: Option<Checked>,
@@ -45,14 +46,14 @@ pub(crate) struct Described {
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_result_bytes: Option<usize>,
     pub(crate) location: Option<Location>,
-    /// Whether the value can have attached files; `None` if only its handler knows.
+    /// Whether the output can have attached files; `None` if only the tool's handler knows.
     pub(crate) has_media: Option<bool>,
     pub(crate) requirements: Vec<Requirement>,
-    /// The hash of the definition that a server published; `None` for a tool that was not discovered.
+    /// The hash of the definition that an MCP server published; `None` for every other tool.
     pub(crate) pin: Option<Hash>,
     /// The definition that the server publishes now; `None` for a tool that no server can change.
     pub(crate) published: Option<Arc<dyn Published>>,
-    /// The declaration of a graph; `None` for every other tool.
+    /// The declaration of a graph (an agent or a script that runs as a tool); `None` for every other tool.
     pub(crate) graph: Option<GraphDeclaration>,
     pub(crate) behaviour: Arc<dyn Behaviour>,
 }
@@ -128,7 +129,7 @@ impl Described {
         let mut output = Schema::from_text("{}");
         for found in [&self.output, &self.answer].into_iter().flatten() {
             match found {
-                // The client's answer is the output of the tool.
+                // A client's answer replaces the payload as the output of the tool.
                 Ok(schema) => output = schema.clone(),
                 Err(problems) => add("output", problems),
             }
@@ -163,7 +164,7 @@ impl Described {
         };
         spec.definition_hash = schema::definition_hash(&spec, &self.requirements);
         if let Some(pin) = self.pin {
-            // An approval is for the whole published definition, including members that this library does not read.
+            // The pin covers all published members, so an approval also covers those that this library does not read.
             spec.definition_hash = json::digest([spec.definition_hash.0, pin.0].concat());
         }
         if let Some(graph) = &self.graph {

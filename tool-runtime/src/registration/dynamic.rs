@@ -98,7 +98,7 @@ impl DynamicTool {
         Self::running(name.into(), description.into(), input_schema, effect, Runs::Handler(handler))
     }
 
-    /// Creates the tool of a graph. The catalog sets its effect.
+    /// Creates the tool of a graph (an agent or a script). The catalog sets its effect.
     pub(crate) fn graph(
         name: &str,
         description: String,
@@ -191,8 +191,8 @@ impl DynamicTool {
         Self { discovered: true, ..Self::new(name, description, input_schema, ToolEffect::ExternalSideEffect, handler) }
     }
 
-    /// Keeps a name without a namespace. Use it for foreign definitions that are only ranked, compared or used to
-    /// check arguments, and whose tools never run here.
+    /// Keeps a name without a namespace. Use it for definitions of other programs that are only ranked, compared or
+    /// used to check arguments, and whose tools never run here.
     pub fn foreign(mut self) -> Self {
         self.foreign = true;
         self
@@ -220,7 +220,7 @@ impl DynamicTool {
         self
     }
 
-    /// Sets the allowlist: leaves of the value that may leave the runner. A policy can narrow it.
+    /// Sets the allowlist: the leaves of the handler's value that may leave the runner. A policy can narrow it.
     pub fn redact<S: Into<String>>(mut self, paths: impl IntoIterator<Item = S>) -> Self {
         self.redact = Some(paths.into_iter().map(Into::into).collect());
         self
@@ -232,7 +232,7 @@ impl DynamicTool {
         self
     }
 
-    /// Sets the JSON Schema of the value. The runner checks the whole value before it shows any part.
+    /// Sets the JSON Schema of the handler's value. The runner checks the whole value before it shows any part.
     pub fn output_schema(mut self, schema: Value) -> Self {
         self.output = Some(schema);
         self
@@ -277,15 +277,15 @@ impl DynamicTool {
         self
     }
 
-    /// Sets the maximum size of a projected result, in bytes.
+    /// Sets the maximum size of a result after redaction, in bytes.
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {
         self.max_result_bytes = Some(bytes);
         self
     }
 
     /// Makes this a client tool: the handler only prepares a payload, and a client executes the call and sends back a
-    /// value of this schema. `prepare` is the allowlist of the payload, [`redact`](Self::redact) the allowlist of the
-    /// client's value. A catalog refuses this for a discovered tool, because the server executes it.
+    /// value of `answer_schema`. `prepare` is the allowlist of the payload, [`redact`](Self::redact) the allowlist of
+    /// the client's value. A catalog refuses this for a discovered tool, because the server executes it.
     pub fn client<S: Into<String>>(mut self, answer_schema: Value, prepare: impl IntoIterator<Item = S>) -> Self {
         self.answer = Some(answer_schema);
         self.prepare = prepare.into_iter().map(Into::into).collect();
@@ -298,7 +298,8 @@ impl DynamicTool {
         self
     }
 
-    /// Requires that the value of the argument was seen in the run before. `tool` lists such values.
+    /// Requires that the value of the argument has appeared in the run before. `tool` is the tool that lists such
+    /// values.
     pub fn evidence(mut self, argument: impl Into<String>, tool: impl Into<String>) -> Self {
         self.evidence.insert(argument.into(), tool.into());
         self
@@ -328,7 +329,7 @@ impl DynamicTool {
         self.once_in(OnceScope::Principal, key.into())
     }
 
-    /// Like [`once`](Self::once), but once for each run, including its graphs and scripts.
+    /// Like [`once`](Self::once), but once for each run, including the runs of its graphs and scripts.
     pub fn once_per_run(self, key: impl Into<Arc<str>>) -> Self {
         self.once_in(OnceScope::Run, key.into())
     }

@@ -1,4 +1,4 @@
-//! The declaration of a graph, before its tools are known.
+//! The declaration of a graph, which is an agent or a script that runs as a tool.
 
 use serde_json::json;
 

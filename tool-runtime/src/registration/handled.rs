@@ -20,9 +20,9 @@ use crate::registration::{Behaviour, Instance, Purpose, RunFailure, Running};
 use crate::schema::validator::{Compiled, JsonSchemaValidator, Validator};
 use crate::tool::Schema;
 
-/// The behaviour of a dynamic tool. The arguments fit the tool's schema. The runner checks the value against the output
-/// schema before it shows any part. Implement the trait with `#[async_trait]`, as in the example of
-/// [`DynamicTool`](crate::registration::DynamicTool).
+/// The implementation of a dynamic tool. The runner calls it only with arguments that match the tool's schema, and
+/// checks the value against the output schema before it shows any part. Implement the trait with `#[async_trait]`, as
+/// in the example of [`DynamicTool`](crate::registration::DynamicTool).
 #[async_trait]
 pub trait DynamicHandler: Send + Sync {
     /// Runs the tool.
@@ -71,7 +71,7 @@ pub(super) struct Handled {
     pub(super) handler: Arc<dyn DynamicHandler>,
     /// The schema of the handler's value; `None` if there is none.
     pub(super) output: Option<Schema>,
-    /// The schema as the first call compiled it; `None` if it does not compile, so that no value passes.
+    /// The compiled output schema, set by the first call. `None` if the schema does not compile; no value then passes.
     pub(super) compiled: Arc<OnceLock<Option<Arc<dyn Compiled>>>>,
     #[cfg(feature = "mcp-client")]
     pub(super) account: Option<OnAccount>,
@@ -151,7 +151,8 @@ impl Instance for HandledCall {
     }
 }
 
-/// Classifies a handler's error for the gate. A model reads a server's error text only if the allowlist names `$error`.
+/// Classifies a handler's error for the runner. A model reads a server's error text only if the allowlist names
+/// `$error`.
 fn failure(error: ToolError, projector: &Projector) -> RunFailure {
     match error.kind() {
         ErrorKind::Reported if projector.shows_error() => {

@@ -1,4 +1,4 @@
-//! [`Published`]: the definition of a discovered tool as its server publishes it now.
+//! [`Published`]: the definition that an MCP server publishes now for one of its tools.
 //!
 //! The trait has its own file, because the catalog and the runner read it and the MCP source implements it.
 
@@ -13,8 +13,9 @@ use crate::tool::Hash;
 /// only if both are the same.
 #[async_trait]
 pub(crate) trait Published: Send + Sync {
-    /// Returns the hash that a policy would pin for the present definition. `None` if the server does not list the
-    /// tool, if the tool is quarantined, or if its definition has changed back and forth.
+    /// Returns the hash with which a policy would allow (pin) the present definition. `None` if the server does not
+    /// list the tool, if the tool is quarantined (excluded for a reason), or if its definition has changed back and
+    /// forth.
     fn pin(&self) -> Option<Hash>;
 
     /// Returns a counter that all tools of the server share. It increases whenever the [`pin`](Self::pin) of one of
@@ -22,7 +23,7 @@ pub(crate) trait Published: Send + Sync {
     /// lock of the pins: after a reader sees the new count, it gets the new pins.
     fn changes(&self) -> &Arc<AtomicU64>;
 
-    /// Connects to the server, and lists its tools again if that is due. The gate awaits this before a call begins.
+    /// Connects to the server, and lists its tools again if that is due. The runner awaits this before a call begins.
     async fn ready(&self) -> Result<(), NotReady>;
 }
 

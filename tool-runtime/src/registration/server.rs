@@ -1,4 +1,4 @@
-//! [`ToolServer`]: a server whose tools a catalog has, or gets when the server lists them.
+//! [`ToolServer`]: an MCP server whose tools are in a catalog, or are added when the server lists them.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use crate::policy::Unready;
 use crate::registration::DynamicTool;
 
-/// One server of a source.
+/// One MCP server.
 #[async_trait]
 pub(crate) trait ToolServer: Send + Sync {
     /// Returns the prefix that the names of all of its tools have, and no other tool's name.

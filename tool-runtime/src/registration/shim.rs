@@ -128,7 +128,7 @@ fn reconcile<T: Tool>(tool: T, capabilities: T::Capabilities, call: Call<T>, end
     Box::pin(async move { end.reconciled(tool.reconcile(capabilities, &call).await) })
 }
 
-/// The projector and the size limit for an output.
+/// The projector, which writes the allowed leaves of an output, and the size limit.
 struct End {
     projector: Arc<Projector>,
     max_bytes: usize,
@@ -150,7 +150,7 @@ impl End {
     }
 }
 
-/// Classifies a tool's error for the gate.
+/// Classifies a tool's error for the runner.
 fn failure(error: ToolError) -> RunFailure {
     if error.kind() == ErrorKind::Lost { RunFailure::Lost(error) } else { RunFailure::Tool(error) }
 }

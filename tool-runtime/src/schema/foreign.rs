@@ -1,4 +1,5 @@
-//! Checks foreign schemas, which may use all of draft-07 and 2020-12 within limits. Nothing is fetched.
+//! Checks foreign schemas (from servers and files), which may use all of draft-07 and 2020-12 within limits. Nothing is
+//! fetched.
 
 use serde_json::Value;
 
@@ -21,7 +22,7 @@ const DIALECTS: [&str; 3] = [
     "https://json-schema.org/draft/2020-12/schema",
 ];
 
-/// Checks the schema of a dynamic or discovered tool, and returns it unchanged.
+/// Checks the schema of a tool that is made at run time or listed by an MCP server, and returns it unchanged.
 ///
 /// References stay. They must lead to places inside the document or to one of the two meta-schemas. Recursion is
 /// allowed if checking a value stays linear. A `default` or `enum` value that breaks its own schema is tolerated.

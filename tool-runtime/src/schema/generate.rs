@@ -158,8 +158,8 @@ fn recursion(pointer: &Pointer, reference: &str) -> Problem {
     pointer.problem(message, "write a flat list whose items name their parent by id")
 }
 
-/// Compiles the schema of an answer. Returns `true` with the schema if the type is not an object, and so became the
-/// property `wrap` of one.
+/// Compiles the schema of a model's typed answer. If the type is not an object, the schema is an object with the answer
+/// as its only property `wrap`, and the returned flag is `true`.
 ///
 /// # Errors
 /// The same errors as [`compile_input`].

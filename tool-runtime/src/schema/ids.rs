@@ -166,7 +166,7 @@ const fn is_scalar(tree: &Tree<'_>) -> bool {
 }
 
 /// Collects the properties that are ids by their names, anywhere in the document. A property with listed values is a
-/// choice. A default that is a placeholder has a meaning. Such properties are not collected.
+/// choice and not collected. Neither is a property whose default is a placeholder, which then has a meaning.
 fn properties(schema: &Tree<'_>, names: &mut BTreeSet<Box<str>>) {
     match schema {
         Tree::Array(items) => items.iter().for_each(|item| properties(item, names)),

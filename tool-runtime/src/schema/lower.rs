@@ -9,7 +9,8 @@ use crate::schema::{defaults, engine, formats, merge};
 /// The use of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lowering {
-    /// Arguments, which a model writes. Only the subset is allowed, objects are closed and numbers bounded.
+    /// Arguments, which a model writes. Only the subset is allowed, objects refuse unknown members, and numbers get
+    /// bounds.
     Arguments,
     /// A tool's output. It is rewritten in the same way, but may leave the subset.
     Output,
@@ -130,7 +131,7 @@ impl Walk {
         }
     }
 
-    /// Checks one schema of arguments without its children, and closes it if it is an object.
+    /// Checks one schema of arguments without its children. An object is made to refuse unknown members.
     fn check(&mut self, schema: &mut Map<String, Value>) {
         let mut known = true;
         for keyword in schema.keys().filter(|keyword| !SUBSET.contains(&keyword.as_str())) {

@@ -16,9 +16,9 @@ use crate::tool::ToolName;
 pub enum Advice {
     /// There are no findings.
     Accept,
-    /// Load it disabled and flagged; a person decides.
+    /// Load the definition disabled and flagged; a person decides.
     Review,
-    /// Do not load it.
+    /// Do not load the definition.
     Reject,
 }
 
@@ -38,7 +38,7 @@ impl Advice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The name is illegal or odd.
+    /// The name is illegal, or begins with `__`.
     Name,
     /// The name claims a namespace that does not belong to the source.
     Namespace,
@@ -103,7 +103,7 @@ impl Review {
         self.findings.iter().map(|finding| finding.advice).max().unwrap_or(Advice::Accept)
     }
 
-    /// Returns the subject of the first finding with the most severe advice.
+    /// Returns the subject of the first finding with the most severe advice; `None` if there are no findings.
     #[must_use]
     pub fn reason(&self) -> Option<Reason> {
         let gravest = self.advice();

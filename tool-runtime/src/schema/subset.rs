@@ -1,4 +1,4 @@
-//! [`is_subset`]: the check that every provider accepts a foreign schema.
+//! [`is_subset`]: the check that every provider accepts a schema from a server or a file.
 
 use serde_json::{Map, Value};
 

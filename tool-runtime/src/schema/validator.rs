@@ -22,7 +22,7 @@ const MOST_VIOLATIONS: usize = 100;
 /// The maximum number of backtracks of a pattern with look-around. After that, the text counts as not matching.
 const BACKTRACKS: usize = 10_000;
 
-/// The maximum number of different patterns in a foreign schema. Each pattern is compiled.
+/// The maximum number of different patterns in a foreign schema, from a server or a file. Each pattern is compiled.
 pub(super) const MAX_PATTERNS: usize = 64;
 
 /// The maximum size of a compiled pattern, in bytes. Short patterns can be large: `\p{L}{180}` compiles to 10 MiB. The

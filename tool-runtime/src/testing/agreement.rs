@@ -123,9 +123,9 @@ impl Tool<'_> {
         }
     }
 
-    /// Checks that projected outputs match the schema that is published for them. The values come from the schema and
-    /// not from the output type, whose `Serialize` is not checked here. A mismatch is a defect of `shown_schema` or of
-    /// the writer in this crate. A schema without values is reported.
+    /// Checks that outputs after redaction match the schema that is published for them. The values come from the schema
+    /// and not from the output type, whose `Serialize` is not checked here. A mismatch is a defect of `shown_schema` or
+    /// of the writer in this crate. A schema without values is reported.
     fn output(&mut self, payload: &Schema, cases: usize) {
         let Some(compiled) = self.compiled("output", payload) else { return };
         let Some(projector) = self.entry.projector.clone() else { return };

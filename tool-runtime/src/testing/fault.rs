@@ -16,8 +16,8 @@ use crate::redact::Projector;
 use crate::registration::{Behaviour, Instance, Purpose, RunFailure, Running, Stating};
 use crate::testing::capability_calls::CapabilityCalls;
 
-/// A fault that a test injects into a tool. It replaces, delays or spoils the work of the tool, and the gate treats it
-/// like a real one.
+/// A fault that a test injects into a tool. It replaces, delays or spoils the work of the tool, and the runner treats
+/// it like a real one.
 ///
 /// ```
 /// use serde_json::json;

@@ -164,7 +164,7 @@ impl Harness {
         self.set(|parts| parts.connections.push(Account { kind: C::KIND, open: Box::new(open) }))
     }
 
-    /// Injects a fault into a tool, from its first call on.
+    /// Injects a fault into a tool, from its first call on. If the catalog has no such tool, the first call panics.
     #[must_use]
     pub fn fault(self, tool: &str, fault: Fault) -> Self {
         self.faults.set(tool, Some(fault));

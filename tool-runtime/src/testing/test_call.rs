@@ -41,7 +41,8 @@ pub struct TestCall {
 }
 
 impl TestCall {
-    /// Returns the record of the call: the closed one, or the open one of a call that waits.
+    /// Returns the record of the call: the closed one, or the open one of a call that waits. `None` if the store has
+    /// neither.
     #[must_use]
     pub const fn record(&self) -> Option<&ToolInvocationRecord> {
         self.record.as_ref()
@@ -65,8 +66,8 @@ impl TestCall {
         self
     }
 
-    /// Asserts that the call succeeded with this output. It has the fields in `redact`, but not the fields in `model`,
-    /// which only [`to_model`](ToolExecResult::to_model) has.
+    /// Asserts that the call succeeded with this output. The output has the fields in `redact`, but not the fields in
+    /// `model`, which only [`to_model`](ToolExecResult::to_model) has.
     ///
     /// # Panics
     /// The call ended otherwise.

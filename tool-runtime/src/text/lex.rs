@@ -1,6 +1,6 @@
 //! Navigates JSON text without parsing it: finds where strings begin and end.
 
-/// The lowest bit of each byte of a word, and the highest.
+/// The lowest bit of each byte of a word (`ONES`), and the highest bit (`HIGH`).
 const ONES: u64 = u64::MAX / 255;
 const HIGH: u64 = ONES << 7;
 

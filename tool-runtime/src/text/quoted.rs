@@ -1,4 +1,4 @@
-//! [`quoted`]: quotes a foreign value inside a sentence.
+//! [`quoted`]: quotes an untrusted value inside a sentence.
 
 use crate::text::is_invisible;
 

@@ -31,7 +31,8 @@ thread_local! {
     static POOL: RefCell<Pool> = const { RefCell::new(Pool { bytes: [0; AT_ONCE * ID_BYTES], left: 0 }) };
 }
 
-/// Returns a random id for a run, a call or a booking. Keys and other secrets come from the system directly.
+/// Returns a random id for a run, a call, a lease or a budget reservation. Keys and other secrets come from the system
+/// directly.
 pub(crate) fn random_id() -> Uuid {
     // A thread that is ending no longer has a pool.
     let id = POOL.try_with(|pool| pool.borrow_mut().take()).ok().flatten();

@@ -43,7 +43,7 @@ impl EffectLevel for ExternalSideEffect {
     const EFFECT: ToolEffect = ToolEffect::ExternalSideEffect;
 }
 
-/// No other crate can name this trait, so there are three levels.
+/// No other crate can name this trait, so no other crate can add an effect.
 mod sealed {
     use super::{ExternalSideEffect, ReadOnly, StateChange};
 

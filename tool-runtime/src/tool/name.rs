@@ -53,8 +53,9 @@ pub struct ToolName(Arc<str>);
 
 impl ToolName {
     /// Parses the name of an authored tool: a namespace that starts with a letter, `__`, and a tool part without a
-    /// second `__`, in ASCII letters, digits, `_` and `-`. `mcp__` is reserved for discovered tools,
-    /// `graph__` for graphs, and `tools__search` for the built-in tool.
+    /// second `__`, in ASCII letters, digits, `_` and `-`. `mcp__` is reserved for tools that MCP servers list
+    /// (discovered tools), `graph__` for graphs (agents and scripts that run as tools), and `tools__search` for the
+    /// built-in tool.
     ///
     /// # Errors
     /// The text is not such a name; the error names the wrong part.
@@ -116,7 +117,7 @@ impl ToolName {
         &self.0
     }
 
-    /// Returns the part before the first `__`, if there is one.
+    /// Returns the part before the first `__`; `None` if the name has no `__`.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         self.0.split_once("__").map(|(namespace, _)| namespace)

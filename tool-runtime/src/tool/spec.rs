@@ -38,7 +38,7 @@ use crate::tool::{Hash, Redaction, ToolEffect, ToolName};
 pub struct ToolSpec {
     /// The stable name, the same for every provider.
     pub name: ToolName,
-    /// A short name for people.
+    /// A short name for people; `None` if the author wrote none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<Arc<str>>,
     /// The description, verbatim from the doc comment; a model reads it.
@@ -79,7 +79,7 @@ pub struct ToolSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) no_schema: Option<NoSchemaMode>,
     /// The hash that a policy pins: SHA-256 of the canonical JSON of the definition that a server published. `None` for
-    /// a tool that was not discovered.
+    /// a tool that no MCP server lists.
     ///
     /// Canonical JSON has no white space, sorted keys, and integers digit for digit, as in RFC 8785 except for integers
     /// beyond 2^53. Every key of the definition counts, including unknown ones.
@@ -207,11 +207,11 @@ pub(crate) struct Once {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnceScope {
-    /// In the tenant of the run.
+    /// Once in the tenant of the run.
     Tenant,
-    /// For the principal of the run.
+    /// Once for the principal of the run.
     Principal,
-    /// In the run.
+    /// Once in the run.
     Run,
 }
 

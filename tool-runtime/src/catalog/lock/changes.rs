@@ -36,7 +36,7 @@ impl LockVerdict {
 pub(crate) enum LockMark {
     /// A model, or the person who decides on calls, reads different words than before.
     Visible,
-    /// A person must look: the tool reaches further, shows more or is protected less, or the change cannot be judged.
+    /// A person must look: the tool can do more, shows more or is protected less, or the change cannot be judged.
     Review,
 }
 
@@ -79,7 +79,7 @@ impl LockChange {
         matches!(self.mark, Some(LockMark::Visible))
     }
 
-    /// Whether a person must look at it, regardless of the verdict: the tool reaches further, shows more or is
+    /// Whether a person must review the change, regardless of the verdict: the tool can do more, shows more or is
     /// protected less, or the change cannot be judged.
     #[must_use]
     pub const fn needs_review(&self) -> bool {

@@ -213,7 +213,8 @@ fn reach(old: &Locked, new: &Locked, changes: &mut Changes) {
         changes.push(LockChange::new("/execution", Major, Review, message));
     }
     if old.once != new.once {
-        // The ledger does not find the effects of the old key under the new key.
+        // The ledger, the store's list of calls with effects, does not find the effects of the old key under the new
+        // key.
         let told = |once: &Option<Once>| once.as_ref().map(|once| Value::from(told_once(once)));
         let message = shape::between(told(&old.once).as_ref(), told(&new.once).as_ref());
         changes.push(LockChange::new("/once", Minor, Review, message));

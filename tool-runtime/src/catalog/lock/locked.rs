@@ -1,4 +1,4 @@
-//! [`Locked`]: the entry of a lock for one tool.
+//! [`Locked`]: the entry of a lock (`tools.lock`) for one tool.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(super) struct Locked {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) summary: Vec<String>,
     pub(super) effect: ToolEffect,
-    /// `None` if only the policy has an allowlist, which may show anything.
+    /// `None` if the tool has no allowlist of its own. The policy's allowlist may then name any leaf.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) redaction: Option<Redaction>,
     pub(super) execution: Execution,

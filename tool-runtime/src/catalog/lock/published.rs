@@ -1,4 +1,4 @@
-//! Compares definitions that a server published, with the verdicts of a lock.
+//! Compares two definitions that an MCP server published, with the same verdicts as for a lock (`tools.lock`).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! [`LockReport`]: the differences between two locks.
+//! [`LockReport`]: the differences between two locks (`tools.lock`).
 
 use std::fmt;
 

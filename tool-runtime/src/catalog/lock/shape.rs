@@ -189,7 +189,8 @@ impl<'a> Comparison<'a, '_> {
         if self.is_over() || self.clean.contains(&pair) {
             return;
         }
-        // A recursive schema contains itself. It is equal if the rest of it is, so the inner pair is assumed equal.
+        // A recursive schema contains itself. It is equal if its other parts are equal, so the inner pair is assumed
+        // equal.
         if self.open.contains(&pair) {
             self.assumed += 1;
             return;
@@ -199,7 +200,7 @@ impl<'a> Comparison<'a, '_> {
         self.open.push(pair);
         self.pair(old, new, was_required);
         self.open.pop();
-        // A result that rests on such an assumption is not remembered, because the open pair may still differ.
+        // A result that used this assumption is not remembered, because the outer pair may still differ.
         if (found, assumed) == (self.found, self.assumed) && !self.is_over() {
             self.clean.insert(pair);
         }

@@ -1,4 +1,5 @@
-//! The text of a lock: JSON with sorted keys and a line for each member, so that changes of different tools merge.
+//! The text of a lock (`tools.lock`): JSON with sorted keys and a line for each member, so that changes of different
+//! tools merge.
 
 use std::collections::BTreeMap;
 

@@ -19,7 +19,7 @@ pub(crate) enum PickField {
     ArgumentDescription,
     /// The values that the schema lists for an argument.
     ArgumentValue,
-    /// The namespace, or the server of a discovered tool.
+    /// The namespace; for a tool of an MCP server, the id of the server.
     Namespace,
     /// The search words that the author added with `also`.
     Also,

@@ -114,9 +114,9 @@ impl PickIndex {
         words.filter(|word| word.contains(['_', '-']) || *word == query).filter_map(|word| self.slot(word)).collect()
     }
 
-    /// Returns the words of a query that occur in no tool whose slot `among` accepts, in their order: at most
-    /// [`UNMATCHED`](Self::UNMATCHED), without function words such as `the`. A model or a person can then try other
-    /// words, and an author can add the missing words with `also`.
+    /// Returns the words of a query that occur in no tool whose slot (the result of [`insert`](Self::insert)) `among`
+    /// accepts, in their order: at most [`UNMATCHED`](Self::UNMATCHED), without function words such as `the`. A model
+    /// or a person can then try other words, and an author can add the missing words with `also`.
     ///
     /// ```
     /// use tool_runtime::catalog::PickIndex;

@@ -58,7 +58,7 @@ impl DeError {
         &self.0.expected
     }
 
-    /// Returns the type's own message, for operators. It can contain the value.
+    /// Returns the type's own message, for operators; `None` if it wrote none. The message can contain the value.
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
         self.0.detail.as_deref()

@@ -34,7 +34,7 @@ impl DynamicTool {
             false if reserved => Err(name::RESERVED),
             _ if forged => Err(name::GRAPH),
             _ if taken => Err(name::BUILT_IN),
-            // With another namespace, no rule for discovered tools would apply to it.
+            // With another namespace, no rule for the tools of MCP servers would apply to it.
             true if !is_discovered(&written) => Err(name::DISCOVERED),
             _ => Ok(name),
         });

@@ -65,7 +65,7 @@ fn within<'a>(root: &'a Value, schema: &'a Value, depth: usize) -> Option<Cow<'a
     Some(Cow::Owned(whole))
 }
 
-/// Returns one value of a keyword that expresses two.
+/// Returns one value of a keyword that has the effect of two.
 fn both(key: &str, one: &Value, other: &Value) -> Value {
     let larger = |one: &Value, other: &Value| if one.as_f64() < other.as_f64() { other.clone() } else { one.clone() };
     let smaller = |one: &Value, other: &Value| if other.as_f64() < one.as_f64() { other.clone() } else { one.clone() };

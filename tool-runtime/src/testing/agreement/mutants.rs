@@ -11,8 +11,8 @@ pub(super) struct Mutant {
     pub(super) pointer: String,
     /// The change, in words.
     pub(super) what: String,
-    /// Whether a parser must refuse the change, too: a wrong type, a missing member, a fraction. Only the schema checks
-    /// bounds.
+    /// Whether a parser must refuse the change, too, such as a wrong type, a missing member or a fraction. Only the
+    /// schema checks bounds.
     pub(super) is_structural: bool,
     pub(super) value: Value,
 }

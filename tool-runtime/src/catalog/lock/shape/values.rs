@@ -23,7 +23,8 @@ const BOUNDS: [(&str, &str, bool, u8); 8] = [
     ("maxProperties", "", false, OBJECT),
 ];
 
-/// A bound as a number, and whether the number itself is excluded. The larger of two bounds is tighter.
+/// A bound as a number (negated if it is an upper bound), and whether the number itself is excluded. The larger of two
+/// bounds is tighter.
 type Bound = (Exact, bool);
 
 impl<'a> Comparison<'a, '_> {

@@ -82,7 +82,7 @@ impl<'a> View<'a> {
 
     /// Returns the value of a keyword from the first schema of the chain that has it.
     pub(super) fn get(&self, keyword: &str) -> Option<&'a Value> {
-        // The chain continues inside such an `anyOf`, so it is not a separate rule.
+        // The chain continues inside an `anyOf` with `null`, so that `anyOf` is not a separate rule.
         let is_followed = |members: &Map<String, Value>| keyword == "anyOf" && without_null(members).is_some();
         self.chain.iter().filter(|members| !is_followed(members)).find_map(|members| members.get(keyword))
     }
