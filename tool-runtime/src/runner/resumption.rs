@@ -363,9 +363,9 @@ impl ToolRunner {
     /// program that delivers decisions by its own means, such as the handler of an engine; [`Run::resume`],
     /// [`RunQueue`](crate::agent::RunQueue) and tokens record such decisions themselves.
     ///
-    /// Pass the decider that the application authenticated. For each call, at most 16 refusals of one decider, and 256
-    /// of all deciders of other tenants, are recorded. Nothing is recorded for a call without a record in the store, or
-    /// of another tenant than the decider's.
+    /// Pass the decider that the application authenticated. For each call, at most 16 refusals of one decider are
+    /// recorded. Nothing is recorded for a call without a record in the store, or for a call of another tenant than the
+    /// decider's.
     ///
     /// ```
     /// use tool_runtime::call::{Decider, Question};

@@ -41,7 +41,8 @@ pub(in crate::runner) struct Draft {
     /// The arguments as events show them after [`take_record`](Self::take_record). `None` if no sink listened at that
     /// time.
     shown: Option<JsonText>,
-    /// The hashes that digests replace in the record. `None` if the arguments were read without a repair.
+    /// Hashes of the model's text, which the record contains only as digests. `None` if the arguments were read without
+    /// a repair.
     plain: Option<Box<Plain>>,
 }
 
@@ -157,7 +158,7 @@ impl Draft {
         self.note(|record| record.effect_key = Some(key.into()));
     }
 
-    /// Adds a grant that matched the call but is void.
+    /// Adds a grant that covers the call but does not count, because its decider may no longer decide on such calls.
     pub(in crate::runner) fn voided(&mut self, grant: VoidGrant) {
         self.note(|record| record.void_grant = Some(Box::new(grant)));
     }

@@ -273,7 +273,7 @@ impl OpenCall {
         stop.unknown()
     }
 
-    /// Returns the key of this call in the ledger, before it has a context.
+    /// Returns the key of this call in the ledger, before the call has a [`ToolContext`].
     pub(in crate::runner) fn ledger_key(&self, frozen: &Frozen) -> Hash {
         let options = self.run.options();
         let party = (options.tenant.as_deref(), options.principal.as_deref());

@@ -16,7 +16,8 @@ use crate::store::{Clock as _, StoreError, SystemClock};
 pub(crate) struct LeaseTime(Mutex<(Instant, Timestamp)>);
 
 impl LeaseTime {
-    /// Takes the time before the request to the store, so that the lease does not end earlier than this time says.
+    /// Returns the present time. Call it before the request that renews the lease, so that the lease never ends earlier
+    /// than this process computes from the time.
     pub(crate) fn now() -> Self {
         Self(Mutex::new((Instant::now(), SystemClock.now())))
     }
