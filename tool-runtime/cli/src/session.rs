@@ -34,7 +34,7 @@ pub struct Cli<'a> {
     pub(super) servers: OnceCell<ToolSource>,
 }
 
-/// The options for the decider and the reason. `--role` sets the decider's roles.
+/// The options of commands that decide: the decider and the reason. `--role` sets the decider's roles.
 #[derive(Debug, Args)]
 pub(crate) struct DeciderArgs {
     /// The decider, with the roles of --role; the principal by default, if the policy lets it decide its own calls.

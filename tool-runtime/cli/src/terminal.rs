@@ -150,7 +150,8 @@ pub(super) fn broken(defect: &impl ToString) {
     message(&format!("{broken} {}", safe(&defect.to_string())));
 }
 
-/// Returns the items that could be read, and the exit of the command. Prints the others on stderr; they make it fail.
+/// Returns the items that could be read, and the exit of the command. Prints the other items on stderr; if there are
+/// any, the command fails.
 pub(super) fn readable<T>(found: Vec<Result<T, Finding>>) -> (Vec<T>, Exit) {
     let (mut read, mut exit) = (Vec::new(), Exit::Done);
     for found in found {

@@ -65,7 +65,8 @@ impl ToolPolicy {
     }
 
     /// Returns the allowlist of a tool's output under this policy. An allowlist in the policy replaces the tool's own;
-    /// a runner is not built if the policy's names more. A tool of an MCP server has no allowlist of its own.
+    /// [`RunnerBuilder::build`](crate::runner::RunnerBuilder::build) fails if it names more. A tool of an MCP server
+    /// has no allowlist of its own.
     #[must_use]
     pub fn redaction_of(&self, spec: &ToolSpec) -> Redaction {
         let rule = self.tool(spec.name.as_str()).filter(|_| self.is_as_pinned(spec));
@@ -240,8 +241,8 @@ impl ToolPolicy {
         self.edit(|data| data.require_approval_for_effects.extend(effects))
     }
 
-    /// Sets how many different deciders have to approve each call that waits for a person. A runner is not built with a
-    /// number outside 1 to 16.
+    /// Sets how many different deciders have to approve each call that waits for a person.
+    /// [`RunnerBuilder::build`](crate::runner::RunnerBuilder::build) fails for a number outside 1 to 16.
     #[must_use]
     pub fn with_required_approvals(self, number: u32) -> Self {
         self.edit(|data| data.approvals.required = Some(number))

@@ -112,8 +112,8 @@ impl Run {
     /// matching result counts.
     ///
     /// The value is untrusted. The limit of the tool's result (32 KiB by default) is also the limit of the value. It is
-    /// validated against the tool's `client_result` and projected, and it puts the tool's labels on the run. The run
-    /// has to match the call as for [`Run::resume`].
+    /// validated against the tool's `client_result` and written through the tool's allowlist, and it puts the tool's
+    /// labels on the run. The run has to match the call as for [`Run::resume`].
     ///
     /// If the value does not match, the result is `approval_mismatch` with the difference, the attempt is recorded, and
     /// the call waits for another value.
@@ -147,8 +147,8 @@ impl Run {
     /// ([`Reconciled::Unknown`]). Until a call is settled, calls of the same effect wait.
     ///
     /// A person who may decide on a call of the tool may settle it. The result is validated against the output schema
-    /// and projected like the tool's own. A separate record in the chain of the run contains the settlement, the
-    /// decider and the reason. The record of the call and the history of a conversation do not change.
+    /// and written through the allowlist like the tool's own. A separate record in the chain of the run contains the
+    /// settlement, the decider and the reason. The record of the call and the history of a conversation do not change.
     /// [`unsettled_calls`](trait@crate::store::Store#method.unsettled_calls) lists the calls to settle, and
     /// [`RunQueue::settle`](crate::agent::RunQueue::settle) settles them without their run.
     ///

@@ -125,7 +125,8 @@ impl ServedRuns<'_> {
     }
 
     /// Returns the rules under which a call can wait although no person can decide on it, because only this process can
-    /// reach the store. With `own` set to `true`, the server can ask a client about calls of its own principal.
+    /// reach the store. `own` is `true` if the server can ask a client about calls of its own principal; rules that
+    /// need no other person are then left out.
     pub(crate) fn undecidable(self, own: bool) -> Vec<String> {
         let shared = &self.0.shared;
         if !shared.approvals || !self.keeps_to_itself() {

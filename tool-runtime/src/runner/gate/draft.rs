@@ -79,7 +79,7 @@ pub(in crate::runner) struct ApprovalTexts {
     pub(in crate::runner) names: Vec<NamedArgument>,
 }
 
-/// A call that could not be hydrated, with its arguments as the record may show them.
+/// A call whose arguments could not be parsed or are invalid, with the arguments as the record may show them.
 pub(in crate::runner) struct Refused {
     pub(in crate::runner) stop: Stop,
     pub(in crate::runner) shown: Shown,

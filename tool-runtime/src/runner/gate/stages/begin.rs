@@ -86,7 +86,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         return continue_with(open, begun, None);
     }
     let is_graph = is_graph(spec.name.as_str());
-    // The document for a takeover contains a digest of the arguments, which needs the key.
+    // The document for a takeover contains a digest of the arguments, which needs the digest key.
     let is_recoverable =
         !harmless && (spec.idempotent || bound.reserved.hydrated.frozen.entry.behaviour.may_reconcile());
     if is_graph || is_recoverable || open.draft.has_digests() {
