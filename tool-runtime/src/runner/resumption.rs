@@ -293,12 +293,12 @@ impl ToolRunner {
     /// [`sweep`](trait@crate::store::Store#method.sweep) of the runner's store does. Returns the number of removed
     /// documents.
     ///
-    /// A call is abandoned if its process is gone and no process continues its run. If this runner has the tool, and
-    /// neither the tool nor a tool of its graph borrows a connection, the sweep reconciles, repeats or closes the call
-    /// for the principal of its run. It calls `reconcile` unless the policy of this runner denies the call. An
-    /// `idempotent` tool runs again if that policy allows the call, or if the call was approved under the same policy.
-    /// A call of another definition stays open. Any other call that can be reconciled or repeated stays open for a
-    /// week, and is then closed as `outcome_unknown`. A call that can be neither is closed at once.
+    /// A call is abandoned if its process is gone and no process continues its run. If this runner has the tool with
+    /// the same definition, and neither the tool nor a tool of its graph borrows a connection, the sweep reconciles,
+    /// repeats or closes the call for the principal of its run. It calls `reconcile` unless the policy of this runner
+    /// denies the call. An `idempotent` tool runs again if that policy allows the call, or if the call was approved
+    /// under the same policy. Any other call that can be reconciled or repeated stays open for a week, and is then
+    /// closed as `outcome_unknown`. A call that can be neither is closed at once.
     ///
     /// A waiting call of a run that no process continues ends as `approval_expired` once its deadline has passed, or a
     /// week later if this runner does not have its tool. The same applies to a waiting call inside a graph whose own
