@@ -179,7 +179,6 @@ impl Cli<'_> {
             (Some(path), _) => ToolPolicy::from_path(path).map_err(|error| error.to_string()),
             (None, Some(text)) => ToolPolicy::from_toml(text)
                 .map_err(|error| format!("the policy that {} ships is broken: {error}", self.app.name)),
-            // Without a policy, every call is denied.
             (None, None) => Ok(ToolPolicy::deny_all()),
         };
         let policy = policy.map_err(|message| Failure::usage(message).code("policy_problem"))?;
