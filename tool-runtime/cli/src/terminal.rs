@@ -280,7 +280,7 @@ pub fn json<T: Serialize>(value: &T) -> Result<String, Failure> {
     Ok(safe_json(&text))
 }
 
-/// Notes the losses of an encoder, a line each.
+/// Prints a note for each part of a definition or request that an encoder left out.
 pub fn losses(losses: &[Loss]) {
     for loss in losses {
         let tool = loss.tool.as_deref().unwrap_or("the request");
