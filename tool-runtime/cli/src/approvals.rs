@@ -140,7 +140,8 @@ async fn asking(
         }
         (found, _) => found?,
     };
-    // `id` is the id of a question. If the call now waits with another question, it refuses the decision.
+    // `id` is the id of a question: the call's id with a digest of the details that were shown. If the details have
+    // changed since then, the decision is refused.
     if let Ok(question) = id.parse() {
         return Ok((found, question));
     }
@@ -170,7 +171,8 @@ pub(crate) async fn asked_before(cli: &Cli<'_>, call: &PendingCall) -> Result<bo
             DecisionKind::Remembered | DecisionKind::Revoked => false,
             // The call waits for other approvals of the same question.
             DecisionKind::Approved if decision.approvals.is_some_and(|(given, required)| given < required) => false,
-            // A call after an earlier call of unknown outcome gets a second question, too.
+            // The decision was accepted or found changed details, but the call still waits, so its question is a new
+            // one. One cause is an earlier call with the same effect and an unknown outcome.
             _ => {
                 decision.refused().is_none()
                     || matches!(decision.mismatch(), Some(DecisionError::World | DecisionError::Question))

@@ -79,7 +79,7 @@ pub(super) enum Command {
         /// Print it as data in this form
         #[arg(long = "as", value_parser = values::forms(), value_name = "FORM")]
         format: Option<Form>,
-        /// Close the schema for a provider's strict mode
+        /// Print the schema as a provider's strict mode needs it: no object accepts undeclared members
         #[arg(long)]
         strict: bool,
     },
@@ -88,7 +88,7 @@ pub(super) enum Command {
         /// The provider's format
         #[arg(long = "as", value_parser = values::formats(), value_name = "FORMAT")]
         format: Format,
-        /// Close the schemas for the provider's strict mode
+        /// Print the schemas as the provider's strict mode needs them: no object accepts undeclared members
         #[arg(long)]
         strict: bool,
         /// Only the tools that fit this request
@@ -100,7 +100,7 @@ pub(super) enum Command {
     },
     /// Rank the visible tools, or the tools of a file, by how well they fit a request
     Pick(PickArgs),
-    /// Report every problem of the catalog and the policy, and changes since a lock; fails if there are any
+    /// Report every problem of the catalog and the policy, and changes since a lock was written; fails if there are any
     Check(Check),
     /// Run one call through the gate
     Call(Call),

@@ -31,7 +31,7 @@ pub(crate) struct Call {
     /// Print the events of the call as JSON lines on stderr
     #[arg(long)]
     pub(crate) events: bool,
-    /// Print the text of the tool's own error on stderr; it can hold values
+    /// Print the text of the tool's own error on stderr; it can contain private values
     #[arg(long)]
     pub(crate) detail: bool,
     /// Text to treat as the user's: ids in it count as evidence
@@ -66,7 +66,7 @@ pub(super) async fn call(cli: &Cli<'_>, call: Call) -> Result<Exit, Failure> {
     if let Some(text) = result.detail().filter(|_| call.detail) {
         terminal::message(&format!("the tool's error: {}", terminal::safe(text)));
     }
-    // A call also waits after a wrong client answer, so that a person can correct it.
+    // A call still waits after a wrong client answer, so that a person can correct it.
     let waits =
         matches!(result.outcome(), Outcome::ApprovalRequired | Outcome::ClientRequired | Outcome::ApprovalMismatch);
     if waits {

@@ -149,7 +149,7 @@ pub(super) fn scope_words(scope: &str) -> String {
     if scope == "principal" { "for each principal".to_owned() } else { format!("in a {scope}") }
 }
 
-/// Returns a time in the largest unit that divides it, in the notation of `once_for`.
+/// Returns a time in the largest unit that divides it, such as `90m`: the notation of the tool attribute `once_for`.
 fn span(time: Duration) -> String {
     let seconds = time.as_secs();
     let units = [(86_400, "d"), (3600, "h"), (60, "m")];

@@ -17,7 +17,7 @@ use crate::{input, replace, terminal};
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// Compare the definitions with a lock, and fail if they differ
+    /// Compare the definitions with a lock, a file such as `tools.lock`, and fail if they differ
     #[arg(long, value_name = "FILE")]
     pub(crate) lock: Option<PathBuf>,
     /// Update the lock; changes that break callers or need a review are refused

@@ -35,7 +35,7 @@ pub(crate) struct Endpoint {
     /// A PEM file with certificate authorities to trust too
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
-    /// Use the strict mode of the format, if it has one, with schemas that are closed for it
+    /// Use the strict mode of the format, if it has one. The objects of a schema then accept no undeclared members
     #[arg(long)]
     pub(crate) strict: bool,
     /// Ignore the provider's limits on tools and descriptions, for a compatible server without these limits

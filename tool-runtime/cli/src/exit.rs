@@ -6,7 +6,7 @@ use serde::Serialize;
 use tool_runtime::Outcome;
 use tool_runtime::store::StoreError;
 
-/// The exit code of a command. The order is by severity.
+/// The exit code of a command. The order of the variants is by severity, from success to unusable input.
 ///
 /// ```
 /// use tool_runtime::Outcome;

@@ -16,7 +16,8 @@ pub(super) struct Frozen {
     pub(super) repaired: bool,
 }
 
-/// Validates arguments of a tool of the catalog. Every id in them counts as evidence.
+/// Validates arguments of a tool of the catalog. Without a run, it is not checked whether a result has shown the ids in
+/// them.
 pub(super) fn frozen(catalog: &ToolCatalog, policy: &ToolPolicy, tool: &str, text: &str) -> Result<Frozen, Failure> {
     let result = HydrationResult::preview(catalog, policy, ToolCall::text("explain", tool, text));
     match result.hydrated {

@@ -34,7 +34,8 @@ pub(crate) enum McpAction {
     /// A policy that can require an approval needs a store that `approvals` shares, such as `--store sqlite:shared.db`;
     /// without one the server does not start. The policy sets how long the request of a call that waits is held
     /// (`[mcp] hold`, such as "45s"; without it the request is answered at once), and how long the run of a session
-    /// lasts (`[mcp] window`, an hour by default). After that, the client gets the decision if it makes the call again.
+    /// lasts (`[mcp] window`, an hour by default). After the hold, the client gets the decision if it makes the call
+    /// again.
     #[cfg(feature = "mcp-server")]
     Serve {
         /// Listen on a loopback address instead, under the path /mcp; port 0 is a free one

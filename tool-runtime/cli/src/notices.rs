@@ -13,7 +13,8 @@ use crate::{attend, table, terminal};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Notices {
-    /// List the tenant's notices with their deliveries, oldest first. One is removed a week after its end
+    /// List the tenant's notices with their deliveries, oldest first. A notice is removed a week after it was delivered
+    /// or given up
     List,
     /// Send the notices of all tenants that are due to the webhook of the configuration, once
     Send {

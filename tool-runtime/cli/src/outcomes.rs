@@ -17,8 +17,8 @@ use crate::{input, table, terminal};
 pub(crate) enum Outcomes {
     /// List the tenant's calls of unknown outcome that are not settled, oldest first
     List,
-    /// Settle the outcome of a call: it happened, it did not happen, or its tool reconciles it. A record names the
-    /// person
+    /// Settle the outcome of a call: its effect happened, did not happen, or the tool finds out. A record names the
+    /// person who settles it
     Settle(Settle),
 }
 
@@ -28,14 +28,14 @@ pub(crate) enum Outcomes {
 pub(crate) struct Settle {
     /// The call, as `outcomes list` prints it; RUN/CALL if several have its id
     id: String,
-    /// It took effect, with this result: a JSON value that fits the tool's output, `-` for standard input, `@FILE` for
-    /// a file
+    /// The call took effect, with this result: a JSON value that fits the tool's output, `-` for standard input,
+    /// `@FILE` for a file
     #[arg(long, value_name = "RESULT")]
     happened: Option<String>,
-    /// It had no effect
+    /// The call had no effect
     #[arg(long)]
     did_not_happen: bool,
-    /// Let the tool reconcile it
+    /// Let the tool reconcile the call: it asks the outside system whether the call took effect
     #[arg(long)]
     reconcile: bool,
     #[command(flatten)]

@@ -24,7 +24,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Creates the progress of `total` items. It is not shown for work that ends quickly.
+    /// Creates the progress of `total` items; `what` is their name in the line, such as `files`. It is not shown for
+    /// work that ends quickly.
     #[must_use]
     pub fn new(what: &'static str, total: usize) -> Self {
         Self { what, total, done: 0, next: terminal::is_watched().then(|| Instant::now() + FIRST) }

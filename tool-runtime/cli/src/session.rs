@@ -34,7 +34,7 @@ pub struct Cli<'a> {
     pub(super) servers: OnceCell<ToolSource>,
 }
 
-/// The options for the decider and the reason. `--role` sets the decider's roles.
+/// The options of commands that decide: the decider and the reason. `--role` sets the decider's roles.
 #[derive(Debug, Args)]
 pub(crate) struct DeciderArgs {
     /// The decider, with the roles of --role; the principal by default, if the policy lets it decide its own calls.
@@ -179,7 +179,6 @@ impl Cli<'_> {
             (Some(path), _) => ToolPolicy::from_path(path).map_err(|error| error.to_string()),
             (None, Some(text)) => ToolPolicy::from_toml(text)
                 .map_err(|error| format!("the policy that {} ships is broken: {error}", self.app.name)),
-            // Without a policy, every call is denied.
             (None, None) => Ok(ToolPolicy::deny_all()),
         };
         let policy = policy.map_err(|message| Failure::usage(message).code("policy_problem"))?;

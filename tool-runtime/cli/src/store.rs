@@ -51,10 +51,11 @@ pub(crate) enum StoreAction {
 /// The calls that `store sweep` closes, for its help.
 const SWEEP_HELP: &str = "\
 A call is closed as `outcome_unknown` if it has no end, its lease has ended, and no worker, server or engine has its \
-run. `audit open` lists it before, and `outcomes list` after. A queued run is made due instead: its worker ends the call.
+run. `audit open` lists such a call before the sweep, and `outcomes list` after it. If workers share the run, the \
+sweep makes the run due instead, and its worker ends the call.
 Without --tools, no tool runs: a call that its tool may reconcile or repeat is left open for a week, for a program that \
 has the tool.
-A service that restores its runs itself must do so first: it could have continued such a call.
+A service that restores its runs itself must restore them before a sweep, because it can continue such a call.
 Commands sweep the store of the data folder by themselves. Only `worker` also sweeps a store that --store names.";
 
 /// The longest time for which a command sweeps the store of its data folder before its own work. The next command

@@ -150,7 +150,8 @@ pub(super) fn broken(defect: &impl ToString) {
     message(&format!("{broken} {}", safe(&defect.to_string())));
 }
 
-/// Returns the items that could be read, and the exit of the command. Prints the others on stderr; they make it fail.
+/// Returns the items that could be read, and the exit of the command. Prints the other items on stderr; if there are
+/// any, the command fails.
 pub(super) fn readable<T>(found: Vec<Result<T, Finding>>) -> (Vec<T>, Exit) {
     let (mut read, mut exit) = (Vec::new(), Exit::Done);
     for found in found {
@@ -279,7 +280,7 @@ pub fn json<T: Serialize>(value: &T) -> Result<String, Failure> {
     Ok(safe_json(&text))
 }
 
-/// Notes the losses of an encoder, a line each.
+/// Prints a note for each part of a definition or request that an encoder left out.
 pub fn losses(losses: &[Loss]) {
     for loss in losses {
         let tool = loss.tool.as_deref().unwrap_or("the request");

@@ -78,8 +78,8 @@ pub(crate) enum WorkerAction {
         #[command(flatten)]
         who: DeciderArgs,
     },
-    /// Show a conversation: its state, its waiting calls, the model's last message, its spending, and the remaining
-    /// budgets of its principal and tenant
+    /// Show a conversation: its state, its waiting calls, the model's last message, its spending, and how much of the
+    /// budgets of its run, principal and tenant is used
     Show {
         /// The run
         run: String,

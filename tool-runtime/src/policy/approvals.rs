@@ -120,7 +120,7 @@ impl Approvals {
         self.most_specific(tool, effect, |deciders| deciders.principals.as_ref()).or(self.principals.as_ref())
     }
 
-    /// Returns how many deciders have to approve a call of a tool that waits because of these rules.
+    /// Returns how many deciders have to approve a call of a tool that waits because of `rules`.
     pub(super) fn required<'r>(&self, tool: &str, effect: ToolEffect, rules: impl IntoIterator<Item = &'r str>) -> u32 {
         let general = self.most_specific(tool, effect, |deciders| deciders.required).or(self.required).unwrap_or(1);
         let of_rules = rules.into_iter().filter_map(|rule| self.rules.get(rule)).map(|rule| rule.required);

@@ -22,8 +22,8 @@ pub(crate) struct Budgets {
     /// For one run.
     #[serde(deserialize_with = "allowance::of_run")]
     pub run: Allowance,
-    /// For one task of this graph, in addition to `run`; the lower limit applies. The task also uses the remaining
-    /// budget of the calling run.
+    /// For one task of this graph (an agent or a script that runs as a tool). `run` limits the task, too; the lower
+    /// limit applies. The task also uses the remaining budget of the calling run.
     #[serde(deserialize_with = "allowance::of_graphs", skip_serializing_if = "BTreeMap::is_empty")]
     pub graphs: BTreeMap<String, Allowance>,
     /// For all runs of a principal in a tenant, in all processes that share a store. Each window has its own budget.

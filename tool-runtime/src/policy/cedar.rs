@@ -22,7 +22,8 @@ use crate::policy::cedar::request::Types;
 use crate::policy::parse::Table;
 use crate::tool::ToolEffect;
 
-/// The stack for the engine's recursion over the text of policies. [`nesting`] limits the depth of the text.
+/// The size of the stack on which the recursive engine runs, in bytes. It is enough, because [`nesting`] limits the
+/// depth of the policies' text.
 const STACK_BYTES: usize = 32 * 1024 * 1024;
 
 /// The policies, ready to decide. Cheap to clone.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::policy::parse;
 use crate::tool::ToolEffect;
 
-/// The sources and effects of one label. A run never loses a label.
+/// The sources and effects of one label: a mark that a run never loses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LabelRule {

@@ -9,7 +9,7 @@ pub(super) type NameMap<V> = HashMap<Box<str>, V, BuildHasherDefault<NameHasher>
 /// The tools of one run, by name. Every executor refuses any other tool.
 pub(crate) type RunTools = BTreeSet<Box<str>>;
 
-/// A list of tool names. The trait gives a single name its own compiler error.
+/// A list of tool names. The trait exists for the compiler error about a single name.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a list of tool names",
     label = "not a list",

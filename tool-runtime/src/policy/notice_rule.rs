@@ -156,8 +156,8 @@ pub(crate) struct NoticeTerms {
     /// The JSON Pointers of the listed arguments of the graph that made this call and waits for it.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) of_graph: BTreeSet<String>,
-    /// The sentence of the tool's author about a call that began, or about the call that a graph waits for. Other
-    /// waiting calls store their sentence elsewhere.
+    /// The sentence of the tool's author about a call that began, or about the call that a graph waits for. The
+    /// document of any other waiting call has its own sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sentence: Option<String>,
 }

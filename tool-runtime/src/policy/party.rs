@@ -1,4 +1,4 @@
-//! [`Party`]: the properties of a run that decide which tools it sees; the key of the cache of views.
+//! [`Party`]: the properties of a run that decide which tools it sees; the key of the cache of visible tools.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ pub(crate) struct Party(Box<str>);
 
 impl Party {
     /// Returns the party of a run. `None` if earlier policies also apply to the run, or if the description would exceed
-    /// 16 KiB, for example with hundreds of tools. Such a run does not share its view.
+    /// 16 KiB, for example with hundreds of tools. Such a run does not share its list of visible tools.
     pub(crate) fn of(policy: &RunPolicy, context: &PolicyContext<'_>) -> Option<Self> {
         let policy = policy.alone()?;
         let mut key = Key(String::with_capacity(ROOM));

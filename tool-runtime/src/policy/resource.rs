@@ -69,8 +69,8 @@ pub struct PolicyResource<'a> {
     pub tags: &'a [Arc<str>],
     /// The mode of a tool whose arguments have no schema; `None` if they have one.
     pub(crate) no_schema: Option<NoSchemaMode>,
-    /// The hash of the definition that a discovered tool's server publishes. It has to equal the policy's pin. `None`
-    /// for other tools, and while the server publishes no definition or another one than the catalog has.
+    /// For a tool of an MCP server, the hash of the definition that the server publishes. It has to equal the policy's
+    /// pin. `None` for other tools, and while the server publishes no definition or another one than the catalog has.
     pub pin: Option<Hash>,
     /// Whether the arguments had to be repaired.
     pub repaired: bool,

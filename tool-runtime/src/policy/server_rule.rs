@@ -39,7 +39,7 @@ impl ServerRule {
     }
 }
 
-/// Returns the server of a discovered tool. `None` for any other tool.
+/// Returns the server of a tool with a name such as `mcp__SERVER__TOOL`. `None` for any other tool.
 pub(super) fn server_of(tool: &str) -> Option<&str> {
     if !is_discovered(tool) {
         return None;

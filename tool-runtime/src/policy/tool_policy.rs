@@ -64,8 +64,9 @@ impl ToolPolicy {
         Self(Arc::new(Ready { data, index, limits, approved_effects, revision: OnceLock::new() }))
     }
 
-    /// Returns the allowlist of a tool's output under this policy. An allowlist in the policy replaces the tool's own,
-    /// which it can only narrow. A discovered tool may have no other allowlist.
+    /// Returns the allowlist of a tool's output under this policy. An allowlist in the policy replaces the tool's own;
+    /// [`RunnerBuilder::build`](crate::runner::RunnerBuilder::build) fails if it names more. A tool of an MCP server
+    /// has no allowlist of its own.
     #[must_use]
     pub fn redaction_of(&self, spec: &ToolSpec) -> Redaction {
         let rule = self.tool(spec.name.as_str()).filter(|_| self.is_as_pinned(spec));
@@ -81,7 +82,7 @@ impl ToolPolicy {
         Self::new(PolicyData::default())
     }
 
-    /// Allows these tools, by exact name, and nothing else.
+    /// Creates a policy that allows these tools, by exact name, and nothing else.
     #[must_use]
     pub fn allow(names: impl ToolNames) -> Self {
         Self::new(PolicyData { allowed_tools: names.into_names(), ..PolicyData::default() })
@@ -211,8 +212,8 @@ impl ToolPolicy {
         self.data().approvals.principals_of(tool, effect)
     }
 
-    /// Returns how many different deciders have to approve a call of a tool that waits because of these rules.
-    /// [`explain`](Self::explain) returns the rules. `effect` is the tool's effect under the policy.
+    /// Returns how many different deciders have to approve a call of a tool that waits because of `rules`, which
+    /// [`explain`](Self::explain) returns. `effect` is the tool's effect under the policy.
     #[must_use]
     pub fn required_approvals<'r>(
         &self,
@@ -240,7 +241,8 @@ impl ToolPolicy {
         self.edit(|data| data.require_approval_for_effects.extend(effects))
     }
 
-    /// Sets how many different deciders have to approve each call that waits for a person, from 1 to 16.
+    /// Sets how many different deciders have to approve each call that waits for a person.
+    /// [`RunnerBuilder::build`](crate::runner::RunnerBuilder::build) fails for a number outside 1 to 16.
     #[must_use]
     pub fn with_required_approvals(self, number: u32) -> Self {
         self.edit(|data| data.approvals.required = Some(number))

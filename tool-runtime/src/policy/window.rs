@@ -1,4 +1,4 @@
-//! [`Window`]: the period after which an account starts again at zero.
+//! [`Window`]: the period after which the used amounts of a shared budget start again at zero.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -8,12 +8,12 @@ use jiff::Timestamp;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The period after which an account starts again at zero, in whole seconds, written as `"90s"`, `"15m"`, `"1h"` or
-/// `"30d"`.
+/// The period after which the account of a principal or a tenant starts again at zero, in whole seconds, written as
+/// `"90s"`, `"15m"`, `"1h"` or `"30d"`.
 ///
 /// Windows follow each other without a gap from the beginning of 1970 in UTC, so all processes agree on them. An
-/// account is one small document, regardless of its number of calls. Calls around the end of a window can use the
-/// budgets of both windows within a shorter time than one.
+/// account, the used amounts of a budget, is one small document, regardless of its number of calls. Calls around the
+/// end of a window can use the budgets of both windows within a shorter time than one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Window(NonZeroU64);
 

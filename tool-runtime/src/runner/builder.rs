@@ -160,7 +160,8 @@ impl RunnerBuilder {
     /// corrected text, or `None` if the text does not have the defect that it corrects.
     ///
     /// The repairer runs only if the policy names it, at most once for a call, and only on arguments that could not be
-    /// parsed. The corrected text is parsed and validated like any other. The call's record contains the name.
+    /// parsed. The corrected text is parsed and validated like any other. The call's record contains the repairer's
+    /// name.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
@@ -227,8 +228,8 @@ impl RunnerBuilder {
         self
     }
 
-    /// Returns the problems of the policy that [`build`](Self::build) would report for this catalog and these
-    /// repairers. This check needs no adapters, so a command or a test can run it.
+    /// Returns the problems of the policy that [`build`](Self::build) would report for the catalog and the repairers of
+    /// this builder. This check needs no adapters, so a command or a test can run it.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};

@@ -112,8 +112,8 @@ impl Run {
     /// matching result counts.
     ///
     /// The value is untrusted. The limit of the tool's result (32 KiB by default) is also the limit of the value. It is
-    /// validated against the tool's `client_result` and projected, and it puts the tool's labels on the run. The run
-    /// has to match the call as for [`Run::resume`].
+    /// validated against the tool's `client_result` and written through the tool's allowlist, and it puts the tool's
+    /// labels on the run. The run has to match the call as for [`Run::resume`].
     ///
     /// If the value does not match, the result is `approval_mismatch` with the difference, the attempt is recorded, and
     /// the call waits for another value.
@@ -147,8 +147,8 @@ impl Run {
     /// ([`Reconciled::Unknown`]). Until a call is settled, calls of the same effect wait.
     ///
     /// A person who may decide on a call of the tool may settle it. The result is validated against the output schema
-    /// and projected like the tool's own. A separate record in the chain of the run contains the settlement, the
-    /// decider and the reason. The record of the call and the history of a conversation do not change.
+    /// and written through the allowlist like the tool's own. A separate record in the chain of the run contains the
+    /// settlement, the decider and the reason. The record of the call and the history of a conversation do not change.
     /// [`unsettled_calls`](trait@crate::store::Store#method.unsettled_calls) lists the calls to settle, and
     /// [`RunQueue::settle`](crate::agent::RunQueue::settle) settles them without their run.
     ///
@@ -293,12 +293,12 @@ impl ToolRunner {
     /// [`sweep`](trait@crate::store::Store#method.sweep) of the runner's store does. Returns the number of removed
     /// documents.
     ///
-    /// A call is abandoned if its process is gone and no process continues its run. If this runner has the tool, and
-    /// neither the tool nor a tool of its graph borrows a connection, the sweep reconciles, repeats or closes the call
-    /// for the principal of its run. It calls `reconcile` unless the policy of this runner denies the call. An
-    /// `idempotent` tool runs again if that policy allows the call, or if the call was approved under the same policy.
-    /// A call of another definition stays open. Any other call that can be reconciled or repeated stays open for a
-    /// week, and is then closed as `outcome_unknown`. A call that can be neither is closed at once.
+    /// A call is abandoned if its process is gone and no process continues its run. If this runner has the tool with
+    /// the same definition, and neither the tool nor a tool of its graph borrows a connection, the sweep reconciles,
+    /// repeats or closes the call for the principal of its run. It calls `reconcile` unless the policy of this runner
+    /// denies the call. An `idempotent` tool runs again if that policy allows the call, or if the call was approved
+    /// under the same policy. Any other call that can be reconciled or repeated stays open for a week, and is then
+    /// closed as `outcome_unknown`. A call that can be neither is closed at once.
     ///
     /// A waiting call of a run that no process continues ends as `approval_expired` once its deadline has passed, or a
     /// week later if this runner does not have its tool. The same applies to a waiting call inside a graph whose own
@@ -363,9 +363,9 @@ impl ToolRunner {
     /// program that delivers decisions by its own means, such as the handler of an engine; [`Run::resume`],
     /// [`RunQueue`](crate::agent::RunQueue) and tokens record such decisions themselves.
     ///
-    /// Pass the decider that the application authenticated. For each call, at most 16 refusals of one decider, and 256
-    /// of all deciders of other tenants, are recorded. Nothing is recorded for a call without a record in the store, or
-    /// of another tenant than the decider's.
+    /// Pass the decider that the application authenticated. For each call, at most 16 refusals of one decider are
+    /// recorded. Nothing is recorded for a call without a record in the store, or for a call of another tenant than the
+    /// decider's.
     ///
     /// ```
     /// use tool_runtime::call::{Decider, Question};

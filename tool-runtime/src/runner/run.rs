@@ -389,8 +389,8 @@ impl Run {
         self.options().parent.as_ref()
     }
 
-    /// Whether documents with this principal and tenant belong to the run. Run ids can come from a request, so runs of
-    /// different principals can have the same id.
+    /// Whether documents with this principal and tenant belong to the run. An application may take run ids from
+    /// requests, so runs of different principals can have the same id.
     pub(super) fn owns(&self, principal: Option<&str>, tenant: Option<&str>) -> bool {
         let options = self.options();
         options.principal.as_deref() == principal && options.tenant.as_deref() == tenant

@@ -125,7 +125,8 @@ impl ServedRuns<'_> {
     }
 
     /// Returns the rules under which a call can wait although no person can decide on it, because only this process can
-    /// reach the store. With `own` set to `true`, the server can ask a client about calls of its own principal.
+    /// reach the store. `own` is `true` if the server can ask a client about calls of its own principal; rules that
+    /// need no other person are then left out.
     pub(crate) fn undecidable(self, own: bool) -> Vec<String> {
         let shared = &self.0.shared;
         if !shared.approvals || !self.keeps_to_itself() {
@@ -181,7 +182,7 @@ impl ServedRuns<'_> {
         served::forget(&self.0.shared.store, run_id, document).await
     }
 
-    /// Returns the posts to a run, oldest first.
+    /// Returns the posts (stored messages) to a run, oldest first.
     pub(crate) async fn posted_to(self, run: &Run) -> Result<Vec<(Key, Post)>, StoreError> {
         let scope = Some(Arc::clone(run.identity()));
         let (mut search, mut posts) = (Search::of(Query { scope, ..Query::new(DocumentKind::Post) }), Vec::new());
@@ -244,8 +245,8 @@ impl ServedRuns<'_> {
         self.0.shared.attempt()
     }
 
-    /// Removes a post after its decisions were carried out. With `rest`, the post stays with this body instead, which
-    /// answers the remaining questions.
+    /// Removes a post after its decisions were carried out. With `rest`, keeps the post instead, with the body and the
+    /// questions in `rest`, which still have to be carried out.
     pub(crate) async fn took(self, post: Key, rest: Option<(Arc<str>, Vec<Question>)>) -> Result<(), StoreError> {
         let keys = vec![Key::run_head(Arc::clone(post.scope())), post.clone()];
         let change = move |transaction: &mut Transaction| served::taken(transaction, &post, rest.as_ref());

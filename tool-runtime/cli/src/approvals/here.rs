@@ -91,7 +91,7 @@ async fn finish_call(
             return Err(Failure::from(&error));
         }
     };
-    // The call also waits after an invalid decision, so that a person can correct it.
+    // The call still waits after an invalid decision, so that a person can correct it.
     let waits =
         matches!(result.outcome(), Outcome::ClientRequired | Outcome::ApprovalRequired | Outcome::ApprovalMismatch);
     if waits {
@@ -102,7 +102,8 @@ async fn finish_call(
     posted::done(cli, denies, &result)
 }
 
-/// Fails for the call of another party. The message names the party, because `approvals list` prints it, too.
+/// Fails if the call belongs to another principal or tenant. The message names them, because `approvals list` prints
+/// them, too.
 fn same_party(cli: &Cli<'_>, call: &PendingCall) -> Result<(), Failure> {
     let party = cli.party();
     let differs = |name: &str, mine: Option<&str>, its: Option<&str>| match its {

@@ -155,7 +155,8 @@ pub(super) async fn late(cli: &Cli<'_>, id: &str, decision: &ApprovalDecision, b
     Ok(())
 }
 
-/// Posts a decision that the run will refuse and record. The person gets the caller's own failure instead.
+/// Posts a decision that the run will refuse and record. Does not return the refusal, because the caller has its own
+/// failure for the person.
 async fn refuse(
     cli: &Cli<'_>,
     run: &str,

@@ -11,7 +11,7 @@ use crate::{table, terminal};
 
 const HELP: &str = "   /help   shows this list
    /tools  lists the tools that the model can call
-   /quit   leaves; so do Ctrl-D and Ctrl-C. The conversation is saved after every turn
+   /quit   leaves, like Ctrl-D and Ctrl-C at the prompt. The conversation is saved after every turn
    Ctrl-C  interrupts a turn, or the wait for a decision
 Every other line is a message for the model. A message that begins with a slash is typed with a space before it.";
 

@@ -26,7 +26,7 @@ pub(super) struct Restoring {
     pub(super) options: RunOptions,
 }
 
-/// The end of a wait.
+/// The event that ends a wait.
 enum News {
     /// Another process changed the conversation's document.
     Document,

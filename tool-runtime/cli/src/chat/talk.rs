@@ -48,7 +48,7 @@ pub(crate) struct Talk<'c> {
     /// The schema for answers.
     pub(super) schema: Option<String>,
     gravest: Exit,
-    /// The calls that had ended before this process took over.
+    /// The number of calls with each outcome that had ended before this process took over.
     before: BTreeMap<Outcome, u64>,
 }
 

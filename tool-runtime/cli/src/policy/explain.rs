@@ -129,7 +129,7 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
     let required_approvals = rules.clone().next().map(|_| required).filter(|required| *required > 1);
     let effect = effect.as_str();
     let unready = unready.as_ref().map(|why| Cause { code: why.code(), why: why.to_string() });
-    // The exit is that of the call itself.
+    // The exit code is the one that the call itself would have.
     let exit = match stages.iter().map(|stage| exit(stage.decided.verdict)).max().unwrap_or(Exit::Done) {
         Exit::Denied => Exit::Denied,
         _ if unready.is_some() => Exit::Failed,

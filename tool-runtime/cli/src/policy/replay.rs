@@ -18,7 +18,7 @@ use crate::{input, terminal, values};
 
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
-    /// Records as JSON lines, as `audit export`, `call --view audit` and `replay` print them; `-` is standard input
+    /// Records as JSON lines, as `audit export` and `call --view audit` print them; `-` is standard input
     #[arg(long, value_name = "FILE")]
     records: PathBuf,
     /// The other policy

@@ -1,4 +1,5 @@
-//! The Cedar schema of a catalog. Each tool is an action in the group of its effect and in `call`, the group of all.
+//! The Cedar schema of a catalog. Each tool is an action in the group of its effect. The group `call` contains all
+//! tools.
 
 use serde_json::{Map, Value, json};
 

@@ -41,11 +41,12 @@ pub(in crate::runner) struct Draft {
     /// The arguments as events show them after [`take_record`](Self::take_record). `None` if no sink listened at that
     /// time.
     shown: Option<JsonText>,
-    /// The hashes that digests replace in the record. `None` if the arguments were read without a repair.
+    /// Hashes of the model's text, which the record contains only as digests. `None` if the arguments were read without
+    /// a repair.
     plain: Option<Box<Plain>>,
 }
 
-/// The called tool, or the name if there is no such tool.
+/// The called tool. Only its name if there is no such tool, or if the call was suspended or begun before.
 #[derive(Clone)]
 pub(in crate::runner) enum Called {
     Tool(Arc<Entry>),
@@ -78,7 +79,7 @@ pub(in crate::runner) struct ApprovalTexts {
     pub(in crate::runner) names: Vec<NamedArgument>,
 }
 
-/// A call that could not be hydrated, with its arguments as the record may show them.
+/// A call whose arguments could not be parsed or are invalid, with the arguments as the record may show them.
 pub(in crate::runner) struct Refused {
     pub(in crate::runner) stop: Stop,
     pub(in crate::runner) shown: Shown,
@@ -157,7 +158,7 @@ impl Draft {
         self.note(|record| record.effect_key = Some(key.into()));
     }
 
-    /// Adds a grant that matched the call but is void.
+    /// Adds a grant that covers the call but does not count, because its decider may no longer decide on such calls.
     pub(in crate::runner) fn voided(&mut self, grant: VoidGrant) {
         self.note(|record| record.void_grant = Some(Box::new(grant)));
     }

@@ -195,8 +195,9 @@ pub(in crate::runner) async fn from_permit(open: &mut OpenCall, permit: Permit) 
     concluded(open, bound, left).await
 }
 
-/// Handles a call that did not begin, because earlier calls of the same effect have an unknown outcome. If the tool can
-/// reconcile the earlier call, that outcome ends this call. Otherwise this call waits for a person.
+/// Handles a call that did not begin, because earlier calls with the same effect key, or of the same tool with the same
+/// arguments, have an unknown outcome. If the tool can reconcile the earlier call, that outcome ends this call.
+/// Otherwise this call waits for a person.
 async fn twins(open: &mut OpenCall, mut bound: Bound, key: Key, unknown: Vec<StoredUnknown>) -> Result<Ending, Stop> {
     if let Some(left) = stages::reconcile_twin(open, &mut bound, &key, &unknown).await? {
         return concluded(open, bound, left).await;

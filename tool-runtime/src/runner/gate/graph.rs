@@ -89,7 +89,7 @@ impl Host {
     /// Returns the options of a graph's run, with no more permissions than the calling run has.
     fn options(&self, context: &ToolContext, identity: &GraphIdentity<'_>, run_id: Arc<str>) -> RunOptions {
         let (run, options) = (&self.run, self.run.options());
-        // A graph gets no tool with a greater effect than its own, by the policy's classification.
+        // Effects are ordered. A graph gets only tools whose effect under the policy is not above its own.
         let most = run.effect_of(context.tool().as_str()).unwrap_or(ToolEffect::ReadOnly);
         let has = |name: &&String| !is_graph(name) && run.effect_of(name).is_some_and(|effect| effect <= most);
         let tools = identity.tools.iter().filter(has).map(|name| name.as_str().into()).collect();

@@ -17,7 +17,7 @@ pub(in crate::runner) struct Interrupted {
 }
 
 impl Interrupted {
-    /// The process lost its lease on the call.
+    /// Creates the reason for a process that lost its lease on the call.
     pub(in crate::runner) const fn lost() -> Self {
         Self::new(Cause::Lost, String::new())
     }

@@ -33,8 +33,8 @@ use crate::tool::{Digested, Hash, ToolEffect};
 /// Fields that only some calls need are behind pointers, because this value is moved for every call.
 pub(in crate::runner) struct OpenCall {
     run: Run,
-    /// The id that the model gave, if it is a duplicate or too long. The record then has a generated id instead; the
-    /// result for the model has this one.
+    /// The id that the model gave, if it is a duplicate or too long. The record then has a generated id; the result for
+    /// the model has the model's id.
     id: Option<CallId>,
     taken: Taken,
     /// When the call arrived; for a call that waited, when it was reopened.
@@ -219,7 +219,7 @@ impl OpenCall {
 
     /// Passes the call to the stages that hydrate it.
     ///
-    /// The closure is synchronous and also returns the arguments for the record. A call that is dropped has either
+    /// The closure is synchronous and also returns the arguments for the record, so a call that is dropped has either
     /// unread or recorded arguments.
     #[inline]
     pub(in crate::runner) fn read(
@@ -273,7 +273,7 @@ impl OpenCall {
         stop.unknown()
     }
 
-    /// Returns the key of this call in the ledger, before it has a context.
+    /// Returns the key of this call in the ledger, before the call has a [`ToolContext`].
     pub(in crate::runner) fn ledger_key(&self, frozen: &Frozen) -> Hash {
         let options = self.run.options();
         let party = (options.tenant.as_deref(), options.principal.as_deref());

@@ -1,4 +1,5 @@
-//! [`LedgerClient`]: writes the records of a run's calls, and the ledger entries of its calls with effects.
+//! [`LedgerClient`]: writes the records of a run's calls, and the entries of its calls with effects in the ledger, the
+//! store's list of begun calls.
 //!
 //! If a worker or an engine holds the run, each write checks the lease in its own transaction. The file is long because
 //! it contains all writes of a run.

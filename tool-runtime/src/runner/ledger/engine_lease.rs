@@ -82,8 +82,8 @@ impl ToolRunner {
         Ok(options.held(lease))
     }
 
-    /// Runs the work of a step, and returns its result only while no later attempt has the run. `options` are those
-    /// that [`engine_lease`](Self::engine_lease) returned. Journal only a result that this method returns.
+    /// Runs the work of a step, and returns its result only while no later attempt has the run. `options` come from
+    /// [`engine_lease`](Self::engine_lease). Journal only a result that this method returns.
     ///
     /// A model request and a call that only reads write nothing that the store could refuse. This method therefore
     /// checks the lease in the store before the work, after it, and before the work continues in a process that was

@@ -11,12 +11,13 @@ use tokio::time::Instant;
 
 use crate::store::{Clock as _, StoreError, SystemClock};
 
-/// The time at which a lease was last known to be valid, by both of this process's clocks: the suspension of a machine
-/// may stop the clock of its timers.
+/// The time at which a lease was last known to be valid, by the monotonic and the system clock of this process: the
+/// suspension of a machine may stop the monotonic one.
 pub(crate) struct LeaseTime(Mutex<(Instant, Timestamp)>);
 
 impl LeaseTime {
-    /// Takes the time before the request to the store, so that the lease does not end earlier than this time says.
+    /// Returns the present time. Call it before the request that renews the lease, so that the lease lasts at least as
+    /// long as this process assumes.
     pub(crate) fn now() -> Self {
         Self(Mutex::new((Instant::now(), SystemClock.now())))
     }

@@ -1,4 +1,4 @@
-//! [`Rights`]: compares the principals, properties and permissions of two runs of a server.
+//! [`Rights`]: compares the principals, properties and permissions of two runs of an MCP server.
 //!
 //! The code is in a separate file because only builds with `mcp-server` have it.
 

@@ -1,4 +1,4 @@
-//! [`Views`]: a cache of the tools that a party may see, shared by all of its runs.
+//! [`Views`]: a cache of the tools that a party (runs that the policy cannot tell apart) may see.
 //!
 //! To evaluate the policy for each tool of a large catalog, and to hash and render the visible ones, costs far more
 //! than a call. Without the cache, a server that starts a run for each request would repeat this work each time.

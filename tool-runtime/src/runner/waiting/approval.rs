@@ -244,7 +244,8 @@ fn read(
         record.decision = DecisionKind::TooLate;
     }
     if let Some(graph) = &pending.graph {
-        // Only the run of the graph can read edited arguments, and they would change the question of the inner call.
+        // Edited arguments would give the inner call a new question, which only the run of the graph can write. A
+        // person cannot answer for the tool of a call that needs several approvals.
         let is_edited = matches!(decision, ApprovalDecision::ApproveEdited(_));
         if !is_late && pending.required > 1 && (is_edited || matches!(decision, ApprovalDecision::Respond(_))) {
             return Err(refused(pending, DecisionError::SeveralDeciders));
@@ -315,12 +316,13 @@ fn approved(
         return Err(refused);
     }
     if stages::is_denied(run, &hydrated) {
-        // The same policy suspended the call, so the cause of a denial is the edited arguments or a change of the run.
+        // The same policy suspended the call, so the cause of a denial is the edited arguments, or a change of the run
+        // or of the tool's server.
         let gained = run.labels().iter().any(|label| !pending.labels.contains(label));
         let stop = match edited {
             true => Stop::new(Outcome::PolicyDenied)
                 .message("The policy does not allow the edited arguments. The call still waits."),
-            // The server of a discovered tool has published another definition meanwhile.
+            // Meanwhile the MCP server of the tool has published another definition.
             false if hydrated.frozen.entry.is_drifted() => Stop::mismatch(DecisionError::Definition),
             false if run.options().tools.as_ref().is_some_and(|tools| !tools.contains(pending.tool.as_str())) => {
                 Stop::mismatch(DecisionError::Tools)

@@ -32,7 +32,8 @@ pub enum ApprovalDecision {
     ApproveEdited(String),
     /// The call does not run. The model reads the message; at most 2,048 bytes of it are kept.
     Deny(Option<String>),
-    /// The call does not run. This JSON value replaces the tool's output and is projected in the same way.
+    /// The call does not run. This JSON value replaces the tool's output, and is written through the tool's allowlist
+    /// in the same way.
     Respond(String),
 }
 

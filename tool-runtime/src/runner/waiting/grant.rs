@@ -99,7 +99,8 @@ impl Grant {
     }
 
     /// Sets the maximum number of calls; unlimited by default. A grant that allows calls of a tool with external
-    /// effects needs it. A grant that denies calls must not have it (`grant_scope`).
+    /// effects needs it. A grant that denies calls must not have it; otherwise [`Run::remember`] returns
+    /// [`ResumeError::GrantScope`].
     pub const fn uses(mut self, uses: u32) -> Self {
         self.uses = Some(uses);
         self

@@ -11,8 +11,8 @@ use crate::store::{AuditRecord, DecisionKind, DecisionRecord, RecordFilter, Stor
 /// guesses ids could fill the store.
 const MAX_REFUSALS_OF_DECIDER: usize = 16;
 
-/// The maximum number of refused decisions that are recorded for all deciders of other tenants together. It is
-/// separate, so that they do not use up the limit of a decider of the call's tenant.
+/// The maximum number of refused decisions of all deciders of other tenants together that are recorded for a call. It
+/// is separate, so that they do not use up the limit of a decider of the call's tenant.
 const MAX_REFUSALS_OF_STRANGERS: usize = 256;
 
 /// A principal and a tenant.

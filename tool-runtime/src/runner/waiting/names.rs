@@ -1,5 +1,6 @@
-//! Looks up the names of argument values for the approver when a call begins to wait. A look-up never causes a refusal,
-//! and delays the call by two seconds at most.
+//! Looks up the names of argument values for the approver when a call begins to wait, and again before an approved call
+//! begins. Look-ups delay the call by two seconds at most each time. A failed look-up refuses neither the call nor its
+//! approval.
 
 use std::future::poll_fn;
 use std::pin::Pin;

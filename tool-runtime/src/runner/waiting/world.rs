@@ -1,8 +1,8 @@
 //! Preconditions: the outside values on which a call depends. Its tool states them when the call is suspended, and
 //! again before it begins.
 //!
-//! The looked-up names are compared in the same way. If a value or a name differs, the approval does not count, and the
-//! call waits with a new question.
+//! The names that the application's look-ups find for the ids in the arguments are compared in the same way. If a value
+//! or a name differs, the approval does not count, and the call waits with a new question.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -52,7 +52,8 @@ impl Draft {
         Self::of(called, record)
     }
 
-    /// Returns the draft of a suspended call, with the session, the conversation and the caller of its suspension.
+    /// Returns the draft of a call that was suspended or begun before. It keeps the session, the conversation and the
+    /// caller of the stored record.
     pub(in crate::runner) fn reopened(run: &Run, record: ToolInvocationRecord) -> Self {
         let options = run.options();
         let record = Box::new(ToolInvocationRecord {

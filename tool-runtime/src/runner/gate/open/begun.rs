@@ -58,9 +58,9 @@ impl OpenCall {
             && self.run.state().is_continued()
     }
 
-    /// Returns the result of a call that an earlier process began under another definition of its tool. With other
-    /// defaults the call has another key in the ledger, so that the gate would not find it and would begin it a second
-    /// time.
+    /// Returns the result of a call that an earlier process began under another definition of its tool. If the
+    /// definitions have different defaults, the call has another key in the ledger. Without this look-up, the gate
+    /// would not find the call and would begin it a second time.
     pub(in crate::runner) async fn begun_as_another(
         &self,
         frozen: &Frozen,
@@ -73,7 +73,8 @@ impl OpenCall {
         let is_it = |record: &ToolInvocationRecord| {
             *record.name == *self.draft.name() && record.executed && record.definition_hash != Some(definition)
         };
-        // Arguments that differ may be arguments that the earlier definition masked, so their result is not read.
+        // The earlier definition may have masked other arguments. If the recorded arguments differ, the record may be
+        // of another call, so its result is not read.
         let is_same = |record: &ToolInvocationRecord| self.has_same_arguments(record) == Some(true);
         let known = recover::begun_as_another(&self.run, &self.draft.id, (is_it, is_same), &key).await?;
         Ok(known.map(|ended| ended.unwrap_or_else(|| self.unknown())))

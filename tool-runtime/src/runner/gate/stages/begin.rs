@@ -1,4 +1,4 @@
-//! Begin: enters a call that may have an effect into the ledger before the effect.
+//! Begin: enters a call that may have an effect into the ledger, the store's list of begun calls, before the effect.
 //!
 //! The file is long because it handles every variant of [`Begun`], the store's answer to an intent.
 
@@ -86,7 +86,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         return continue_with(open, begun, None);
     }
     let is_graph = is_graph(spec.name.as_str());
-    // The document for a takeover contains a digest of the arguments, which needs the key.
+    // The document for a takeover contains a digest of the arguments, which needs the digest key.
     let is_recoverable =
         !harmless && (spec.idempotent || bound.reserved.hydrated.frozen.entry.behaviour.may_reconcile());
     if is_graph || is_recoverable || open.draft.has_digests() {
@@ -183,8 +183,9 @@ async fn begun_before(open: &mut OpenCall, frozen: Arc<Frozen>) -> Option<ToolEx
     })
 }
 
-/// Returns the result of a call that a person allowed with other arguments, or that began under this key of the ledger
-/// with another effect key. In the second case, closes the call that began if its process is gone.
+/// Returns the result of a call that must not begin here. If `rekeyed` is `None`, a person allowed the call with other
+/// arguments. Otherwise the call began earlier under the key `rekeyed` of the ledger, but with another effect key;
+/// closes it if its process is gone.
 async fn in_another_process(open: &mut OpenCall, rekeyed: Option<&Key>) -> ToolExecResult {
     let Some(key) = rekeyed else {
         open.attempt = None;

@@ -22,7 +22,8 @@ use crate::tool::ToolSpec;
 pub(in crate::runner) struct Bound {
     pub(super) reserved: Reserved,
     pub(super) connections: Connections,
-    /// The earlier call of the same effect that the tool reconciles in place of this one.
+    /// An earlier call with the same effect and an unknown outcome. If it is set, the tool does not run for this call,
+    /// but asks the outside system whether the earlier call took effect.
     pub(super) earlier: Option<Arc<EarlierCall>>,
 }
 

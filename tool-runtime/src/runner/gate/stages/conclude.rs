@@ -1,4 +1,5 @@
-//! Conclude: delivers a projected output, or has the call wait for its client or for its graph.
+//! Conclude: delivers an output that passed the allowlist, or suspends the call for its client or for the person that
+//! its graph waits for.
 
 use crate::call::{Delivered, JsonText, Outcome, PendingGraph};
 use crate::hydrate::Hydrated;

@@ -69,7 +69,7 @@ fn judge(run: &Run, hydrated: &Hydrated) -> Decision {
     run.ask(|policy, context| policy.decide(context, &resource, frozen.read()))
 }
 
-/// Applies a grant to a call that requires an approval.
+/// Applies a grant (a person's decision for later calls) to a call that requires an approval.
 pub(in crate::runner) fn decide_granted(
     open: &mut OpenCall,
     hydrated: Hydrated,

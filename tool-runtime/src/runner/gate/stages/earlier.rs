@@ -1,4 +1,5 @@
-//! [`EarlierCall`]: an earlier call of the same effect, which the tool of a later call reconciles.
+//! [`EarlierCall`]: an earlier call with the same effect as the present one. The tool reconciles it: it asks the
+//! outside system whether the earlier call took effect.
 
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use crate::hydrate::Frozen;
 use crate::store::StoredUnknown;
 use crate::tool::{Digested, Hash, ToolName};
 
-/// An earlier call with the same arguments. Its tool reconciles it under the ids and the idempotency key of that call.
+/// An earlier call of the same tool with the same arguments. The tool reconciles it under the ids and the idempotency
+/// key of the earlier call.
 pub(in crate::runner) struct EarlierCall {
     frozen: Arc<Frozen>,
     id: CallId,

@@ -14,7 +14,8 @@ use crate::store::accounts::Bill;
 
 const REPEATED: &str = "Note: you made the same call with the same arguments before. A third time it will be refused.";
 
-/// A permitted call with its share of the run's budget. A waiting call gives its share back unless it is claimed.
+/// A permitted call with its share of the run's budget. A waiting call gives its share back, unless a decision on it is
+/// carried out.
 pub(in crate::runner) struct Reserved {
     pub(super) hydrated: Hydrated,
     /// The call's share of the budgets of its run. `None` if there are none.

@@ -1,4 +1,5 @@
-//! Run: executes the tool. Turns panics, timeouts and cancellation into a [`Stop`], and projects the output.
+//! Run: executes the tool. Turns panics, timeouts and cancellation into a [`Stop`], and projects the output (writes it
+//! through the allowlist).
 
 use std::any::Any;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Twins: calls of the same effect as an earlier call whose outcome is unknown.
+//! Twins: calls with the same effect as an earlier call whose outcome is unknown. Two calls have the same effect if
+//! they have the same effect key (`once`) or, without one, the same tool and arguments.
 
 use std::sync::Arc;
 
