@@ -231,7 +231,8 @@ pub(crate) enum Document {
     Waiting(Box<Waiting>),
     /// A mark that a suspended call was decided.
     Decided {
-        /// When the call would have expired. From this time on no copy of it can run, and the document may be removed.
+        /// When the call would have expired. From this time on, no copy of the call can run, and the mark may be
+        /// removed.
         until: Timestamp,
     },
     /// A run that workers share.
@@ -263,7 +264,7 @@ pub(crate) enum Document {
     Slots(StoredSlots),
 }
 
-/// A suspended call and its open record.
+/// A suspended call and its open record, which is not in the chain yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Waiting {

@@ -54,7 +54,7 @@ pub(crate) enum Taking {
     Unknown,
     /// Another process has the run.
     Held,
-    /// The run has fewer records than an anchor, and was not released.
+    /// The run has fewer records than an exported anchor states, and was not released.
     HeldBack,
     /// The caller has the run now.
     Taken(RunLease, Box<StoredRun>),
