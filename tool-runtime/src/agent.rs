@@ -1,5 +1,5 @@
-//! The agent loop. The model requests tool calls, and the gate checks each against the policy and runs it, until the
-//! model answers or a call waits for a person or a client.
+//! The agent loop. The model requests tool calls, and the gate (a [`Run`](crate::runner::Run)) checks each call against
+//! the policy and runs it, until the model answers or a call waits for a person or a client.
 //!
 //! An [`Agent`] holds a model and the settings of the loop. A [`Conversation`] holds a history and the
 //! [`Run`](crate::runner::Run) that its calls go through. A [`UiStream`] encodes the events of a request for a chat UI.
