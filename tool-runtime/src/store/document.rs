@@ -49,7 +49,7 @@ pub(crate) use slots::StoredSlots;
 
 /// A document as a store keeps it: a key, the time from which it is due, and text that the store does not interpret.
 ///
-/// The text contains the frozen arguments of calls, so a store must keep it where clients cannot change it. `Debug`
+/// The text contains the exact arguments of calls, so a store must keep it where clients cannot change it. `Debug`
 /// shows only the key.
 ///
 /// ```

@@ -84,7 +84,7 @@ pub(crate) enum Begun {
     Elsewhere,
     /// The call began, and its owner's lease ended. This attempt owns it now and reconciles it.
     Abandoned,
-    /// The grant that allowed the call was revoked or used up. The call did not begin.
+    /// The grant that allowed the call was revoked or used up, or has expired. The call did not begin.
     Ungranted,
     /// An account of the principal or the tenant has too little left. The call has never begun.
     Exhausted(BudgetExceeded),

@@ -207,7 +207,7 @@ fn asked(terms: Option<&NoticeTerms>, event: NoticeEvent) -> Option<(&NoticeTerm
     terms.filter(|terms| terms.events.contains(&event)).map(|terms| (terms, event))
 }
 
-/// Writes a notice of a waiting call, if its question has changed.
+/// Writes a notice of a waiting call, if the call is new or its question has changed.
 pub(crate) fn waits(
     transaction: &mut Transaction,
     waiting: &Waiting,

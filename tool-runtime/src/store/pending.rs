@@ -403,7 +403,8 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> 
     }
 }
 
-/// Frozen arguments as canonical JSON text, which keeps every digit. `Debug` is blank, because they can be sensitive.
+/// The exact arguments of a call as canonical JSON text, which keeps every digit. `Debug` omits them, because they can
+/// be sensitive.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct FrozenArguments(Arc<str>);

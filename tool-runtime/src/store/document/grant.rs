@@ -132,8 +132,8 @@ pub(crate) enum Covered {
 }
 
 impl StoredGrant {
-    /// Returns the name of the graph whose calls the grant covers. `None` if it covers calls of the agent loop and the
-    /// application.
+    /// Returns the name of the graph that made the reviewed call. `None` if the agent loop or the application made it.
+    /// A grant that allows calls covers only calls of the same caller.
     #[must_use]
     pub fn graph(&self) -> Option<&str> {
         match &self.caller {

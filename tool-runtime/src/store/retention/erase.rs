@@ -64,7 +64,7 @@ impl Retention<'_> {
     ///
     /// # Errors
     /// [`StoreError::OnHold`] if a [legal hold](crate::store::LegalHold) covers the principal or the tenant. A run with
-    /// its own hold is kept and reported. The store cannot be reached.
+    /// its own hold is kept and reported. The decider has no readable name, or the store cannot be reached.
     pub async fn erase(&self, principal: &str, tenant: Option<&str>) -> Result<RetentionReport, StoreError> {
         self.named()?;
         let party: Party = (Some(principal.into()), tenant.map(Arc::from));
