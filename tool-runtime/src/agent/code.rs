@@ -35,10 +35,10 @@ const LANGUAGE: &str = "The script is in Rhai. Tools are functions that take one
 /// the gate in a separate run, with one record each, and never have more rights or a larger budget than the calling
 /// run. The policy's `budgets.graphs.NAME` and `callers."graph:NAME"` can restrict them further.
 ///
-/// A script can reach nothing except through tool calls. The interpreter limits its operations, the depth of its
-/// expressions, the sizes of its values and the number of its calls, and the time limit of the tool applies to the
-/// whole script. The script waits at each call that needs an approval; every call with effects needs one. After the
-/// decision the script runs again from its beginning, and its earlier calls return their recorded results.
+/// A script can reach nothing except through tool calls. The script's operations, the depth of its expressions, the
+/// sizes of its values and the number of its calls are limited, and the time limit of the tool applies to the whole
+/// script. The script waits at each call that needs an approval; every call with effects needs one. After the decision
+/// the script runs again from its beginning, and its earlier calls return their recorded results.
 ///
 /// ```
 /// use tool_runtime::agent::CodeMode;

@@ -16,13 +16,14 @@ use crate::tool::Hash;
 /// An agent that is a tool of another agent: a model passes a task, and gets a summary with findings.
 ///
 /// The tool is named `graph__NAME` and takes a `task`. The policy denies it unless `allowed_graphs` names the graph.
-/// Its effect is the greatest effect among the graph's tools.
+/// Its effect is the greatest effect among the graph's tools, in the order `read_only`, `state_change`,
+/// `external_side_effect`.
 ///
 /// The graph works in a separate run, through the same gate, and never has more rights than the run that calls it. It
 /// has the principal, tenant, roles, connections and labels of the calling run, only tools that both have, and no other
 /// graph. Its tokens and calls count against the budgets of both runs. The caller does not see its history, but
-/// receives its labels and evidence at the end. If one of its calls needs an approval, the call of the graph waits. A
-/// decision on the graph's call decides the inner call, and the graph continues.
+/// receives its labels and its evidence (the values in its results) at the end. If one of its calls needs an approval,
+/// the call of the graph waits. A decision on the graph's call decides the inner call, and the graph continues.
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, Graph, TurnOutcome};

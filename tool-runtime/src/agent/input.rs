@@ -76,7 +76,7 @@ impl Input {
     /// the schema from a type.
     ///
     /// # Errors
-    /// Every problem of the schema.
+    /// The schema cannot be used. Contains its problems.
     pub fn answer_schema(mut self, schema: &str) -> Result<Self, Vec<Problem>> {
         self.typed = Some(Typed::fitting(schema)?);
         Ok(self)

@@ -116,7 +116,8 @@ pub(crate) struct Bill {
     pub(crate) accounts: Arc<[Account]>,
     amount: Spend,
     mark: u64,
-    /// Whether the bill is for a call inside a graph. The graph's own booking contains the time of that call.
+    /// Whether the bill is for a call inside a graph (an agent or a script that runs as a tool). The graph's own
+    /// booking contains the time of that call.
     within_graph: bool,
 }
 
@@ -151,8 +152,8 @@ impl Account {
     }
 
     /// Returns the current account: the stored one, or an empty one if the window of the stored one is over. If the
-    /// clock jumped back to a time before the stored window, the stored account is still used, so that no window is
-    /// used twice.
+    /// clock jumped back to a time before the stored window, the stored account is still used, so that the budget of a
+    /// window is not granted twice.
     fn now(&self, transaction: &Transaction) -> StoredAccount {
         let from = self.window.start(transaction.now());
         match transaction.get(&self.key) {
@@ -205,7 +206,7 @@ pub(crate) fn settle(transaction: &mut Transaction, booked: &Booked, used: Spend
     Ok(())
 }
 
-/// Books an amount without a reservation, such as a model's turn.
+/// Books an amount without a reservation, such as the tokens of a model's turn.
 pub(crate) fn charge(transaction: &mut Transaction, turn: &Bill) -> Result<(), StoreError> {
     for account in &*turn.accounts {
         let stored = account.now(transaction);
@@ -249,7 +250,7 @@ impl Bill {
         Self { accounts: Arc::clone(accounts), amount, mark: random_id().as_u64_pair().0, within_graph: false }
     }
 
-    /// Marks the bill as that of a call inside a graph.
+    /// Marks the bill as that of a call inside a graph, and books no time for the call.
     pub(crate) const fn within_graph(mut self) -> Self {
         (self.amount.time, self.within_graph) = (Duration::ZERO, true);
         self

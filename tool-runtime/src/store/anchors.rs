@@ -1,6 +1,6 @@
-//! Anchors list the heads of the chains of all runs, and form a separate chain. The chain of a run reveals gaps in its
-//! middle. Only an anchor reveals that the last records of a run were removed, or that they were replaced and sealed
-//! again.
+//! An anchor lists runs with their heads: the head of a run is the place and the hash of its last record. Anchors form
+//! a separate chain. The chain of a run reveals gaps in its middle. Only an anchor reveals that the last records of a
+//! run were removed, or that they were replaced and sealed again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};

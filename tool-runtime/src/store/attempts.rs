@@ -1,4 +1,4 @@
-//! Attempts of an engine to continue a run. The latest attempt owns the run.
+//! Attempts of an engine for durable execution, such as Restate, to continue a run. The latest attempt owns the run.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use crate::store::{Document, Key, RunLease, StoreError, StoredRun, Transaction};
 /// later writes of the earlier attempt are refused. The lease never expires, because the engine decides when the next
 /// attempt begins.
 ///
-/// `party` is the run in its initial state. A run of another principal or tenant with the same id is not taken.
+/// `party` has the id, the principal and the tenant of the run, and is stored if the store does not have the run. A run
+/// of another principal or tenant with the same id is not taken.
 pub(crate) fn seize(
     transaction: &mut Transaction,
     party: &StoredRun,
@@ -20,7 +21,7 @@ pub(crate) fn seize(
     let (run_id, key) = (&party.run_id, Key::run(Arc::clone(&party.run_id)));
     transaction.refuse_purged(run_id)?;
     let mut run = match transaction.get(&key) {
-        // A run with a document belongs to workers.
+        // The store has the conversation of this run, so workers continue it.
         Some(Document::Run(run)) if run.has_document() => return Err(StoreError::Duplicate),
         Some(Document::Run(run)) if run.principal != party.principal || run.tenant != party.tenant => {
             return Err(StoreError::Duplicate);

@@ -10,8 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::call::{ArgumentDigest, CallId, RecordSeal, RecordedArguments, ToolInvocationRecord};
 use crate::store::{DecisionRecord, RetentionRecord};
 
-/// A record of a run: of a call that ended, of a decision on a suspended call, of a removal of records, or of a legal
-/// hold.
+/// A record of a run: of a call that ended, of a decision on a suspended call, of a purge or an erasure of records, or
+/// of a legal hold.
 ///
 /// ```
 /// use tool_runtime::call::Decider;
@@ -47,7 +47,7 @@ use crate::store::{DecisionRecord, RetentionRecord};
 pub enum AuditRecord {
     /// The record of a call that ended.
     Call(Box<ToolInvocationRecord>),
-    /// A decision on a suspended call, or an answer to it.
+    /// A decision on a suspended call, or an answer to such a call.
     Decision(Box<DecisionRecord>),
     /// A purge or an erasure of records of the run, or a legal hold.
     Retention(Box<RetentionRecord>),
@@ -195,7 +195,7 @@ impl AuditRecord {
     }
 
     /// Returns when the call ended or the decision was made, by the clock of the process that wrote the record. For a
-    /// removal or a legal hold, it is the time of the store.
+    /// purge, an erasure or a legal hold, returns the time of the store.
     #[must_use]
     pub fn at(&self) -> Timestamp {
         match self {
@@ -243,7 +243,7 @@ impl AuditRecord {
         }
     }
 
-    /// Returns the record of a removal or a legal hold. `None` for any other record.
+    /// Returns the record of a purge, an erasure or a legal hold. `None` for any other record.
     #[must_use]
     pub fn as_retention(&self) -> Option<&RetentionRecord> {
         if let Self::Retention(record) = self { Some(record) } else { None }

@@ -12,7 +12,7 @@ use crate::call::{
 use crate::store::{AuditRecord, GrantOrigin, PendingCall, StoredGrant};
 use crate::tool::ToolName;
 
-/// The record of a decision on a suspended call, or of an answer to it.
+/// The record of a decision on a suspended call, or of an answer to such a call.
 ///
 /// [`AuditRecord`] has an example.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ pub struct DecisionRecord {
     pub question: Option<Question>,
     /// When the decision was made.
     pub at: Timestamp,
-    /// The digest of the frozen arguments on which the decision was made. `None` if it is not known: for example, the
+    /// The digest of the exact arguments on which the decision was made. `None` if it is not known: for example, the
     /// call did not wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argument_digest: Option<ArgumentDigest>,
@@ -65,8 +65,8 @@ pub struct DecisionRecord {
     /// a graph brought an approval from another store, that store has its record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Decider>,
-    /// The projected result of a call that is settled as [`Happened`](DecisionKind::Happened). `None` for every other
-    /// decision.
+    /// The result of a call that is settled as [`Happened`](DecisionKind::Happened), with only the parts that the
+    /// tool's allowlist names. `None` for every other decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<JsonText>,
     /// The precondition of the call. `None` if its tool has none.
@@ -139,8 +139,8 @@ pub(crate) struct RecordedUnknown {
 pub(crate) struct DecisionRefusal {
     /// The outcome that the refused decision would have given the call.
     pub(crate) outcome: Outcome,
-    /// The difference between the suspended call and the present one, or the reason why the decider may not decide.
-    /// `None` if only the submitted values are wrong.
+    /// The difference between the call as it was suspended and as it would run now, or the reason why the decider may
+    /// not decide. `None` if only the submitted values are wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mismatch: Option<DecisionError>,
     /// The places at which the submitted values are invalid, without the expected values.
@@ -219,8 +219,8 @@ impl DecisionRecord {
         self.refused.as_ref().map(|refused| refused.outcome)
     }
 
-    /// Returns the difference between the suspended call and the present one, or the reason why the decider may not
-    /// decide. `None` if the decision was carried out, or if only the submitted values are wrong.
+    /// Returns the difference between the call as it was suspended and as it would run now, or the reason why the
+    /// decider may not decide. `None` if the decision was carried out, or if only the submitted values are wrong.
     #[must_use]
     pub fn mismatch(&self) -> Option<DecisionError> {
         self.refused.as_ref()?.mismatch

@@ -49,7 +49,7 @@ pub(crate) use slots::StoredSlots;
 
 /// A document as a store keeps it: a key, the time from which it is due, and text that the store does not interpret.
 ///
-/// The text contains the frozen arguments of calls, so a store must keep it where clients cannot change it. `Debug`
+/// The text contains the exact arguments of calls, so a store must keep it where clients cannot change it. `Debug`
 /// shows only the key.
 ///
 /// ```
@@ -231,7 +231,8 @@ pub(crate) enum Document {
     Waiting(Box<Waiting>),
     /// A mark that a suspended call was decided.
     Decided {
-        /// When the call would have expired. From this time on no copy of it can run, and the document may be removed.
+        /// When the call would have expired. From this time on, no copy of the call can run, and the mark may be
+        /// removed.
         until: Timestamp,
     },
     /// A run that workers share.
@@ -263,7 +264,7 @@ pub(crate) enum Document {
     Slots(StoredSlots),
 }
 
-/// A suspended call and its open record.
+/// A suspended call and its open record, which is not in the chain yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Waiting {

@@ -157,7 +157,7 @@ pub(crate) fn is_superseded(transaction: &Transaction, claim: &EffectClaim, call
 
 /// Whether the end of a call changes the document of its effect.
 pub(crate) fn is_changed_by(record: &ToolInvocationRecord, is_once: bool) -> bool {
-    // The ledger may use the record of a lost end to close a call that did not run.
+    // If this attempt did not run the call, but an earlier one may have, `ledger::finish` makes it `outcome_unknown`.
     is_once || record.outcome == Outcome::OutcomeUnknown || !record.executed
 }
 
@@ -253,7 +253,8 @@ fn write(transaction: &mut Transaction, key: &Key, effect: StoredEffect) -> Resu
 /// The settlement of an unknown outcome.
 #[derive(Debug, Clone)]
 pub(crate) struct Settlement {
-    /// The projected result of a call that took effect. `None` if the call had no effect.
+    /// The result of a call that took effect, with only the parts that the tool's allowlist names. `None` if the call
+    /// had no effect.
     pub(crate) result: Option<JsonText>,
     /// The person who settles the outcome. `None` if the tool reconciled the call.
     pub(crate) decider: Option<Decider>,

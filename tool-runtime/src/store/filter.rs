@@ -40,7 +40,7 @@ pub struct RecordFilter {
     pub decisions: Option<bool>,
     /// Records of this tool's calls, and the decisions on them.
     pub tool: Option<Arc<str>>,
-    /// Records with this [`AuditRecord::code`]: an outcome or a decision.
+    /// Records with this [`AuditRecord::code`]: an outcome, a decision, or the act of a retention record.
     pub code: Option<Arc<str>>,
     /// Records of runs that act for this principal.
     pub principal: Option<Arc<str>>,

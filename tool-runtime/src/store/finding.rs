@@ -18,7 +18,8 @@ use crate::store::{Key, StoreError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub(super) wrong: Wrong,
-    /// The position of the record among all records. `None` if it was not read from a store.
+    /// The position of the record among all records, or of the document among all documents. `None` if it was not read
+    /// from a store.
     pub(super) position: Option<u64>,
     /// The index of the record in the slice that [`Chain::verify`](crate::store::Chain::verify) checked.
     at: Option<usize>,
@@ -142,8 +143,8 @@ impl Finding {
         }
     }
 
-    /// Returns the number of the anchor that shows the defect. `None` if the chain alone shows it, and for a run that
-    /// is behind an exported anchor.
+    /// Returns the number of the defective anchor, or of the anchor that shows the defect of a record. `None` if the
+    /// chain alone shows it, for a document, and for a run that is behind an exported anchor.
     #[must_use]
     pub const fn anchor(&self) -> Option<u64> {
         match &self.wrong {

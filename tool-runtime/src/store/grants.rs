@@ -51,8 +51,8 @@ impl StoredGrant {
     }
 
     /// Revokes the grant, so that later calls require an approval again. A [`DecisionRecord`] with
-    /// [`DecisionKind::Revoked`](crate::store::DecisionKind::Revoked) in the run of the reviewed call names the
-    /// decider, the grant and the store's time.
+    /// [`DecisionKind::Revoked`](crate::store::DecisionKind::Revoked), in the run of the call from which the grant was
+    /// made, names the decider, the grant and the store's time.
     ///
     /// No policy is checked, so pass only a person whom the application has authenticated and permits to revoke.
     /// Returns `false`, without a change or a record, if the grant does not exist, if the decider belongs to another
@@ -81,7 +81,8 @@ impl StoredGrant {
             GrantScope::Principal => same_principal && self.principal.is_some(),
             GrantScope::Tenant => true,
         };
-        // The policy may have raised the effect of the tool since the decision.
+        // A grant that allows calls with `external_side_effect` needs both bounds. They are checked again here, because
+        // the policy may have raised the effect of the tool since the decision.
         let bounded = self.uses.is_some() && self.expires_at.is_some();
         let bounded = bounded || self.verdict == Verdict::Deny || asked.effect != ToolEffect::ExternalSideEffect;
         let holds = self.is_in_force(asked.now) && bounded;

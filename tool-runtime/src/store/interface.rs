@@ -120,7 +120,7 @@ pub trait Store: Send + Sync {
 
     /// Returns the run that is due first in each lane after `after`. The list has at most `limit` lanes, in the order
     /// of their bytes. Lanes without a run that is due at `now` may be included, so that the cost of a page does not
-    /// depend on their number. If the list is shorter than the limit, no later lane has a due run.
+    /// depend on the number of such lanes. If the list is shorter than the limit, no later lane has a due run.
     ///
     /// The default implementation reads the texts of all due runs, see [`due_runs`](Self::due_runs).
     ///
@@ -157,7 +157,7 @@ pub trait Store: Send + Sync {
             .collect())
     }
 
-    /// Returns the open records of suspended calls, oldest first.
+    /// Returns the open records of suspended calls, which are not in the chains yet, oldest first.
     ///
     /// # Errors
     /// The store cannot be reached, or its contents cannot be read.

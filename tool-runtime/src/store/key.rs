@@ -154,7 +154,7 @@ impl Key {
     }
 
     /// Returns the key of the mark that this suspension of a call was decided. Each suspension has a separate key,
-    /// because a graph is suspended repeatedly under the same id.
+    /// because a graph (an agent or a script that runs as a tool) is suspended repeatedly under the same id.
     pub(crate) fn decided(call: &PendingCall) -> Self {
         let graph = call.graph.as_ref().map(|graph| (graph.call_id.as_str(), &graph.document, graph.refused.is_some()));
         let of = (&call.tenant, &call.principal, call.call_id.as_str(), call.suspension, call.created_at);

@@ -10,7 +10,7 @@ use crate::tool::Hash;
 const VERSION_DIGITS: usize = 32;
 
 /// Returns the lane of the runs of a tenant and a version. `slots` is the key of the tenant's slots; its scope is a
-/// digest without `/`. The tenant comes first, so that the lanes of one tenant are next to each other in their order.
+/// digest without `/`. The tenant comes first, so that sorting puts the lanes of one tenant next to each other.
 pub(super) fn lane(slots: &Key, version: Option<Hash>) -> Arc<str> {
     format!("{}/{}", slots.scope(), version.map(version_part).unwrap_or_default()).into()
 }

@@ -48,8 +48,8 @@ pub(crate) struct Intent {
     /// The call in the form of a suspended call, for a process that takes the call over. `None` if the ledger already
     /// has this form, or if the call was not approved and its tool neither reconciles nor repeats it.
     pub(crate) waited: Option<Box<PendingCall>>,
-    /// For a call of a graph, the id of the run in which the graph works. An id that an earlier attempt chose takes
-    /// precedence. `None` for any other tool.
+    /// For a call of a graph (an agent or a script that runs as a tool), the id of the run in which the graph works. An
+    /// id that an earlier attempt chose takes precedence. `None` for any other tool.
     pub(crate) graph: Option<Arc<str>>,
     /// The amounts to book on the accounts of the run's principal and tenant. `None` if there are no accounts.
     pub(crate) bill: Option<Bill>,
@@ -84,7 +84,7 @@ pub(crate) enum Begun {
     Elsewhere,
     /// The call began, and its owner's lease ended. This attempt owns it now and reconciles it.
     Abandoned,
-    /// The grant that allowed the call was revoked or used up. The call did not begin.
+    /// The grant that allowed the call was revoked or used up, or has expired. The call did not begin.
     Ungranted,
     /// An account of the principal or the tenant has too little left. The call has never begun.
     Exhausted(BudgetExceeded),
@@ -252,9 +252,9 @@ pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease
 /// Closes a call with its record, if this attempt owns the call or the ledger does not have the intent yet. Returns
 /// whether the ledger has the intent.
 ///
-/// An attempt that took the call over and did not run it cannot know the effects of the earlier attempt. It closes the
-/// call with the record of a lost end, unless the earlier attempt certainly had no effect ([`Cause::Prevented`]). An
-/// attempt that took the call over, has an `effect` and reports no effect does the same.
+/// An attempt that took the call over cannot know the effects of the earlier attempt. If it did not run the call, or
+/// has an `effect` and reports that it had no effect, it closes the call with the record of a lost end. An exception is
+/// a record with [`Cause::Prevented`]: the earlier attempt certainly had no effect.
 ///
 /// - `effect`: the key of the document that lists the calls of the same effect, and the claim of this call on the
 ///   effect key. `None` if this end does not change the document.

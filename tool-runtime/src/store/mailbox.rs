@@ -81,8 +81,8 @@ pub(crate) mod served {
         transaction.set(&key, Document::Run(Box::new(kept)))
     }
 
-    /// Stores a document under the id of the run. If the same party already has a document there, returns that document
-    /// and writes nothing.
+    /// Stores a document under the id of the run. If the same principal and tenant already have a document there,
+    /// returns that document and writes nothing.
     pub(crate) fn claim(transaction: &mut Transaction, run: &StoredRun) -> Result<Option<Arc<str>>, StoreError> {
         match transaction.get(&Key::run(Arc::clone(&run.run_id))) {
             Some(Document::Run(before))
@@ -156,7 +156,7 @@ pub(crate) mod served {
     }
 
     /// Removes a posted message that was carried out. `rest` is a body with the remaining decisions, and their
-    /// questions. With it, the message stays, so that any server can carry out these decisions.
+    /// questions. With `rest`, the message stays with this body, so that any server can carry out these decisions.
     pub(crate) fn taken(
         transaction: &mut Transaction,
         post: &Key,

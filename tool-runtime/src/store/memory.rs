@@ -62,7 +62,7 @@ impl Default for Shared {
 }
 
 impl MemoryStore {
-    /// Creates a store with the default limits: 4,096 records, and 4,096 documents.
+    /// Creates a store with the default limits: 4,096 records, and 4,096 documents in use.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -45,10 +45,10 @@ struct Data<'a> {
     run_id: &'a str,
     call_id: &'a str,
     tool: &'a str,
-    /// The graph that makes the call.
+    /// The graph (an agent or a script that runs as a tool) that makes the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     graph: Option<&'a str>,
-    /// The run that called the graph, if `run_id` is that of the graph.
+    /// The id of the run that called the graph, if `run_id` is the id of the graph's run.
     #[serde(skip_serializing_if = "Option::is_none")]
     caller_run_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -207,7 +207,7 @@ fn asked(terms: Option<&NoticeTerms>, event: NoticeEvent) -> Option<(&NoticeTerm
     terms.filter(|terms| terms.events.contains(&event)).map(|terms| (terms, event))
 }
 
-/// Writes a notice of a waiting call, if its question has changed.
+/// Writes a notice of a waiting call, if the call is new or its question has changed.
 pub(crate) fn waits(
     transaction: &mut Transaction,
     waiting: &Waiting,

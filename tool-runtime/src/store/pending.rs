@@ -57,9 +57,9 @@ pub struct PendingCall {
     /// The hash of the definition that the model saw.
     pub definition_hash: Hash,
     pub(crate) arguments: FrozenArguments,
-    /// SHA-256 of the frozen arguments. A decision is bound to this digest. Records never contain it.
+    /// SHA-256 of the [exact arguments](Self::arguments). A decision is bound to this digest. Records never contain it.
     pub argument_digest: Hash,
-    /// The digest of the frozen arguments for records and lists: an HMAC with the store's key. Every call that the
+    /// The digest of the exact arguments for records and lists: an HMAC with the store's key. Every call that the
     /// runner stores has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record_digest: Option<ArgumentDigest>,
@@ -114,10 +114,11 @@ pub struct PendingCall {
     pub expires_at: Timestamp,
     /// Whether the call waits for a person or for a client.
     pub suspension: Suspension,
-    /// The payload for the client that executes the call, projected by the tool's `prepare` list. `None` for an
-    /// approval.
+    /// The payload for the client that executes the call, with only the parts that the tool's `prepare` list names.
+    /// `None` for an approval.
     pub prepared: Option<JsonText>,
-    /// The call for which a suspended graph waits. `None` if the tool is not a graph.
+    /// The call for which a suspended graph waits. `None` if the tool is not a graph (an agent or a script that runs
+    /// as a tool).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<Box<PendingGraph>>,
     /// Earlier calls of the same effect whose outcome is unknown, or was unknown when this call was suspended.
@@ -402,7 +403,8 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> 
     }
 }
 
-/// Frozen arguments as canonical JSON text, which keeps every digit. `Debug` is blank, because they can be sensitive.
+/// The exact arguments of a call as canonical JSON text, which keeps every digit. `Debug` omits them, because they can
+/// be sensitive.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct FrozenArguments(Arc<str>);

@@ -29,7 +29,7 @@ const MOST_HOLDS: usize = 64;
 /// responsible for each act.
 ///
 /// No policy is checked, so pass only a person whom the application has authenticated and permits to act. Each act
-/// leaves a record with the person, the reason and the store's time. Records of removals are signed with
+/// leaves a record with the person, the reason and the store's time. The records are signed with
 /// [`digest_key`](Self::digest_key), or else with the store's key for digests ([`Key::digest_key`]), which is created
 /// if the store has none.
 ///
@@ -101,7 +101,7 @@ impl<'s> Retention<'s> {
         Self { run: Some(run_id.into()), ..self }
     }
 
-    /// Signs records of removals with this key instead of the store's own. Pass the key of
+    /// Signs the records with this key instead of the store's own. Pass the key of
     /// [`RunnerBuilder::digest_key`](crate::runner::RunnerBuilder::digest_key), which readers of the database do not
     /// have.
     pub fn digest_key(mut self, key: DigestKey) -> Self {
@@ -226,7 +226,7 @@ impl<'s> Retention<'s> {
         Err(StoreError::Misconfigured { problem, source: None })
     }
 
-    /// Returns the key that signs records of removals.
+    /// Returns the key that signs the records.
     async fn key(&self) -> Result<DigestKey, StoreError> {
         if let Some(key) = &self.trust.key {
             return Ok(key.clone());

@@ -16,7 +16,7 @@ const PURPOSE: &str = "retention";
 /// The record of a purge, an erasure or a legal hold, with the person, the time and the reason.
 ///
 /// The record of a purge follows the records that it removed, and names the end of their chain. The record of an
-/// erasure lists the places of the erased records of its run. Both are signed, so that
+/// erasure lists the places of the erased records of its run. All records of this type are signed, so that
 /// [`Verification`](crate::store::Verification) finds a removal that this library did not make.
 ///
 /// [`Retention`](crate::store::Retention) has an example.

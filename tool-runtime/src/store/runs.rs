@@ -13,8 +13,8 @@ use crate::tool::Hash;
 
 pub(crate) use update::{AfterUpdate, Due, RunUpdate, save};
 
-/// The right to write to a run until another owner takes it. Each write compares the lease with the stored run, in the
-/// same transaction.
+/// The right to write to a run until the lease ends or another owner takes the run. Each write compares the lease with
+/// the stored run, in the same transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunLease {
     pub(crate) run_id: Arc<str>,
@@ -54,7 +54,7 @@ pub(crate) enum Taking {
     Unknown,
     /// Another process has the run.
     Held,
-    /// The run has fewer records than an anchor, and was not released.
+    /// The run was held back after a restore from a backup, and was not released.
     HeldBack,
     /// The caller has the run now.
     Taken(RunLease, Box<StoredRun>),
@@ -161,7 +161,7 @@ impl Leasing {
 }
 
 /// Takes a run that is due. With a limit for each tenant, the transaction also locks the [slots](StoredRun::slots) of
-/// the tenant, which count its leases. Two workers that take runs at the same moment therefore wait for each other.
+/// the tenant, which count its leases. Two workers therefore never take runs of one tenant at the same moment.
 pub(crate) fn lease(transaction: &mut Transaction, run_id: &Arc<str>, taker: &Taker) -> Result<Leasing, StoreError> {
     let (now, key) = (transaction.now(), Key::run(Arc::clone(run_id)));
     let Some(Document::Run(run)) = transaction.get(&key) else { return Ok(Leasing::Gone) };

@@ -106,14 +106,14 @@ impl dyn Store + '_ {
     }
 }
 
-/// Removes the documents among these that expired long enough ago, unless a legal hold covers them. Returns how many it
+/// Removes the listed documents that expired long enough ago, unless a legal hold covers them. Returns how many it
 /// removed.
 pub(crate) async fn remove_over(store: &dyn Store, listed: &[StoredDocument]) -> Result<u64, StoreError> {
     remove_if(store, listed, is_over).await
 }
 
-/// Removes the documents among these that `is_over` selects in the transaction, unless a legal hold covers them. All
-/// code that removes a document that can be evidence calls this function. Returns how many it removed.
+/// Removes the listed documents that `is_over` selects in the transaction, unless a legal hold covers them. All code
+/// that removes a document that can be evidence calls this function. Returns how many it removed.
 pub(in crate::store) async fn remove_if(
     store: &dyn Store,
     listed: &[StoredDocument],

@@ -132,9 +132,9 @@ impl Verification {
         Self::new().verify_lines(kept, part, read)
     }
 
-    /// Verifies a whole store. Each exported anchor of `kept` must be unchanged in the store. If an anchor is not, the
-    /// records that it covers are checked first, because missing records are more informative than a missing anchor.
-    /// `progress` receives the number of checked records after each page.
+    /// Verifies a whole store. Each exported anchor of `kept` must be unchanged in the store. If an anchor differs or
+    /// is missing there, the records that it covers are checked first, because missing records are more informative
+    /// than a missing anchor. `progress` receives the number of checked records after each page.
     ///
     /// # Errors
     /// The store cannot be reached.

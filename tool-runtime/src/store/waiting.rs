@@ -42,7 +42,7 @@ pub(crate) fn suspend(transaction: &mut Transaction, waiting: &Waiting) -> Resul
     }
 }
 
-/// Writes a suspended call. Adds a notice if its question has changed.
+/// Writes a suspended call. Adds a notice if the call is new or its question has changed.
 fn put(transaction: &mut Transaction, waiting: Waiting) -> Result<(), StoreError> {
     let key = Key::of_waiting(&waiting.call);
     if waiting.notices.is_some() {

@@ -124,7 +124,8 @@ fn tools<T: DeserializeOwned>(format: Format, run: &Run) -> Result<Vec<T>, Encod
     tools.into_iter().zip(run.catalog().specs()).map(read).collect()
 }
 
-/// Decodes a response. It is first serialized to the provider's JSON, without fields that `async-openai` does not know.
+/// Decodes a response. The response is first serialized to the provider's JSON, without fields that `async-openai` does
+/// not know.
 fn decoded<R: Serialize>(format: Format, response: &R) -> Decoded {
     let mut decoder = format.decoder();
     decoder.push(&serde_json::to_vec(response).unwrap_or_default());

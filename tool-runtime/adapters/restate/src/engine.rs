@@ -80,15 +80,15 @@ impl From<Cut> for HandlerError {
 
 /// The operations of a workflow that a conversation's loop needs. Tests have another implementation.
 pub(crate) trait Workflow: Durable<Error = Cut> {
-    /// Waits until one of the calls gets a decision or an answer, or expires. `brought` has the number of refused
-    /// answers to each question.
+    /// Waits until one of the calls gets a decision or an answer, or expires. `brought` has the number of resolved
+    /// promises of each question.
     fn wait(
         &self,
         calls: &[WaitingCall],
         brought: &HashMap<Question, u32>,
     ) -> impl Future<Output = Result<Arrived, TerminalError>> + Send;
 
-    /// Closes the unanswered questions at the end of the workflow; each has the number of its refused answers.
+    /// Closes the unanswered questions at the end of the workflow; each has the number of its resolved promises.
     /// Decisions that were delivered but not processed are recorded as late, because their handlers reported success.
     fn close(&self, open: &[(Question, u32)]) -> impl Future<Output = Result<(), TerminalError>> + Send;
 }
@@ -112,7 +112,7 @@ pub(crate) struct Arrived {
     pub(crate) input: Input,
 }
 
-/// Questions that expire together, each with the number of its refused answers.
+/// Questions that expire together, each with the number of its resolved promises.
 type Expiring = Vec<(Question, u32)>;
 
 /// The journaled form of the waiting calls.
@@ -177,7 +177,7 @@ impl<'e> Engine<'e> {
 }
 
 impl Arrived {
-    /// Creates it for an answer to a question. `closed` are the questions that were closed before.
+    /// Creates the end of a wait that an answer to a question ends. `closed` are the questions that were closed before.
     pub(crate) fn brought(closed: Vec<Question>, question: Question, refused: u32, brought: Brought) -> Self {
         let name = format!("decision {}", promise(&question, refused));
         let input = brought.to(&question);
@@ -185,9 +185,9 @@ impl Arrived {
     }
 }
 
-/// Closes the questions of calls that have expired. If one of them already has an answer, that answer is applied first:
-/// the gate decides by its time whether it still has an effect, and records it. Questions that were closed before it
-/// expire in the next round.
+/// Closes the questions of calls that have expired, in order. If one of them already has an answer, that answer is
+/// applied first: the gate decides by its time whether the answer still has an effect, and records it. The questions
+/// that were closed before the answered one expire in the next round.
 pub(crate) async fn too_late(context: &impl Promises, late: Expiring) -> Result<Arrived, TerminalError> {
     let (mut closed, mut input) = (Vec::new(), Input::new());
     for (question, refused) in late {

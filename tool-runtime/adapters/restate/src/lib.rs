@@ -165,7 +165,7 @@ async fn proceed(
 }
 
 /// Runs the steps of a conversation until it ends, and returns the code of the end and the text. `open` receives the
-/// unanswered questions of the last wait, each with the number of its refused answers.
+/// unanswered questions of the last wait, each with the number of its resolved promises.
 async fn turns(
     engine: &impl Workflow,
     conversation: &mut Conversation,
@@ -173,8 +173,8 @@ async fn turns(
     open: &mut Vec<(Question, u32)>,
 ) -> Result<(String, String), Cut> {
     let (mut name, mut input) = ("message".to_owned(), Some(input));
-    // The number of answers to each question. After a refused answer, the call waits with the same question again. A
-    // promise can be resolved only once, so each round has its own promise.
+    // The number of resolved promises of each question. After a refused answer, or one of several approvals, the call
+    // waits with the same question again. A promise can be resolved only once, so each round has its own promise.
     let mut brought: HashMap<Question, u32> = HashMap::new();
     loop {
         let stepped = match input.take() {

@@ -25,11 +25,12 @@ pub(crate) const WAITING: &str = "waiting";
 /// The key of the workflow's state that holds the id of its run.
 pub(crate) const RUN: &str = "run";
 
-/// The open questions, each with the number of its refused answers. After a refused answer, the call waits with the
-/// same question again. A promise can be resolved only once, so the number is part of the promise's name.
+/// The open questions, each with the number of its resolved promises. After a refused answer, or one of several
+/// approvals, the call waits with the same question again. A promise can be resolved only once, so the number is part
+/// of the name of the next promise.
 pub(crate) type Waiting = BTreeMap<Question, u32>;
 
-/// Returns the name of a question's promise.
+/// Returns the name of a question's promise. `refused` is the number of its resolved promises.
 pub(crate) fn promise(question: &Question, refused: u32) -> String {
     match refused {
         0 => question.to_string(),
@@ -83,15 +84,16 @@ impl Brought {
 ///
 /// A refused decision is recorded in the runner's store, also if it is late, a duplicate, or an answer to an earlier
 /// question of the call ([`ToolRunner::record_late`]). If the decision and the call's timer come at the same time, one
-/// of them takes the promise. A decision that took it reaches the gate, which records it and decides by its time
-/// whether it still has an effect.
+/// of them resolves the promise. A decision that resolved the promise reaches the gate, which records the decision and
+/// decides by its time whether it still has an effect.
 ///
 /// A call that needs several approvals takes one at a time. An approval that comes before the workflow has processed
 /// the previous one is refused with 409, and can be delivered again.
 ///
 /// # Errors
 /// 404 if no call waits with this question, or the decider belongs to another tenant; 403 if the decider may not
-/// decide; 400 if the decision does not fit the call; 409 if the question has an answer that is not processed yet.
+/// decide; 400 if the decision does not fit the call; 409 if the question has an answer that is not processed yet. Also
+/// an error of the store or of the workflow's state.
 pub async fn decide(
     context: &SharedWorkflowContext<'_>,
     runner: &ToolRunner,
@@ -115,6 +117,7 @@ pub async fn questions(context: &SharedWorkflowContext<'_>) -> Result<Vec<Questi
 ///
 /// # Errors
 /// 404 if no call waits for this answer; 409 if its question has an answer that the workflow has not processed yet.
+/// Also an error of the workflow's state.
 pub async fn answer(context: &SharedWorkflowContext<'_>, answer: ClientAnswer) -> Result<(), HandlerError> {
     let question = questions(context).await?.into_iter().find(|question| question.call_id() == answer.id());
     let question = question.ok_or_else(|| Refused::NotPending.error())?;
@@ -165,7 +168,8 @@ impl Promises for SharedWorkflowContext<'_> {
 }
 
 /// Closes a question because its call has expired or the workflow ends. Returns the answer if one was delivered before;
-/// later answers are refused. The promise keeps its first value, so it decides which came first.
+/// later answers are refused. The promise keeps its first value, so it shows whether the answer or the closing came
+/// first.
 pub(crate) async fn close(
     context: &impl Promises,
     question: &Question,

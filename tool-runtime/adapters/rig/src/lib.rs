@@ -44,7 +44,7 @@ pub fn tools(run: &Run) -> Vec<DynamicTool> {
     run.catalog().specs().filter_map(|spec| tool(run, spec)).collect()
 }
 
-/// Converts a tool. `None` does not occur: it stands for an empty name or a schema that is not JSON.
+/// Converts a tool. `None` for an empty name or a schema that is not JSON, which no tool of a catalog has.
 fn tool(run: &Run, spec: &ToolSpec) -> Option<DynamicTool> {
     let rig_name = ToolName::new(spec.name.as_str()).ok()?;
     let schema = serde_json::from_str(spec.input_schema.as_str()).ok()?;

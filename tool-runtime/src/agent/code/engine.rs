@@ -20,8 +20,8 @@ const ITEMS: usize = 4096;
 /// The maximum number of variables of a script. A script can store data only in variables.
 const VARIABLES: usize = 48;
 
-/// A length of source, in bytes. A script of this length gets half of the operations, one of twice this length a third,
-/// and so on: uses of variables are counted by size, but uses of text literals are not.
+/// The length of source, in bytes, that halves the operations of a script. Twice this length leaves a third of them,
+/// and so on. The source counts because it contains the text literals, whose uses are not counted by size.
 const LITERAL: usize = 2048;
 
 /// A counter of additional operations by size. The language counts a call of a function as one operation, whatever the

@@ -159,8 +159,8 @@ impl Going<'_> {
                 let recorded = self.work.run.recorded(&id).await.map_err(|error| self.broken(error))?;
                 recorded.ok_or(RunFailure::Unknown)?
             }
-            // An earlier call may have had the effect, and the person has to read this first: the call asks another
-            // question.
+            // The call asks a new question now, because an earlier call may have had the effect, and the person has to
+            // know this first.
             Err(ResumeError::NotAllowed(DecisionError::Question)) => {
                 let refused = SafeError::mismatched(DecisionError::Question);
                 return Err(self.waits(id, asked, Some(refused)).await);

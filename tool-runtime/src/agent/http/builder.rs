@@ -58,7 +58,8 @@ impl HttpModelBuilder {
     }
 
     /// Sets whether to use the format's strict mode, if it has one; `false` by default. In this mode the client sends
-    /// closed copies of the schemas, and removes the nulls that they add to the model's calls.
+    /// closed copies of the schemas, which allow no other properties, and removes the nulls that these copies add to
+    /// the model's calls.
     pub const fn strict(mut self, wanted: bool) -> Self {
         self.settings.strict = wanted;
         self
@@ -115,8 +116,8 @@ impl HttpModelBuilder {
     }
 
     /// Sets the maximum number of retries of a request; two by default. A request is retried if it had no connection,
-    /// or if the status of the answer is 408, 409, 429 or 5xx. An `x-should-retry` header in the answer takes
-    /// precedence over the status.
+    /// once if it got no response in time, and if the status of the answer is 408, 409, 429 or 5xx. An `x-should-retry`
+    /// header in the answer takes precedence over the status.
     pub const fn retries(mut self, times: u32) -> Self {
         self.settings.retries.times = times;
         self

@@ -125,7 +125,7 @@ pub(super) fn body(
     for loss in tools.losses().iter().chain(&body.losses) {
         tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "left out by the format");
     }
-    // For Gemini, both are in the URL.
+    // For Gemini, the URL contains the model and selects streaming.
     if format != Format::Gemini {
         body.lead("model", settings.model.as_str());
         body.trail("stream", settings.stream);

@@ -92,8 +92,9 @@ impl Notifier {
     /// every notice, so that a receiver can change from an old secret to a new one.
     ///
     /// # Errors
-    /// The URL does not begin with `https://` (a loopback address may have `http://`), or a secret does not have the
-    /// form of Standard Webhooks. The message contains neither.
+    /// The URL does not begin with `https://` (a loopback address may have `http://`), there are no secrets or more
+    /// than 8, a secret does not have the form of Standard Webhooks, or no HTTP client can be created. The message
+    /// contains neither the URL nor a secret.
     pub fn new(
         store: Arc<dyn Store>,
         url: &str,

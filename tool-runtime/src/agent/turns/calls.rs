@@ -66,8 +66,8 @@ impl Turns {
                 }
                 return Ok(result.error().cloned());
             }
-            // An earlier call may have had the effect, and the person has to read this first: the call asks another
-            // question.
+            // The call asks a new question now, because an earlier call may have had the effect, and the person has to
+            // know this first.
             Err(ResumeError::NotAllowed(DecisionError::Question)) => {
                 let error = SafeError::mismatched(DecisionError::Question);
                 if let Some(CallState::Waiting(call)) = &mut before {

@@ -14,7 +14,7 @@ use crate::runner::ledger::recover;
 use crate::store::StoreError;
 use crate::wire::Message;
 
-/// The effect of one step of a conversation: the model was asked, calls ran, calls wait, or the request ended.
+/// The result of one step of a conversation: the model was asked, calls ran, calls wait, or the request ended.
 ///
 /// [`Conversation::step`](crate::agent::Conversation::step) returns it, and has an example.
 #[derive(Debug)]

@@ -164,7 +164,7 @@ impl RunQueue {
     /// Settles a call that ended as `outcome_unknown`, as [`Run::settle`](crate::Run::settle) does, for a run that is
     /// only in the store. `tenant` and `principal` are those in the call's record, because two principals can have runs
     /// with one id. A person who may decide calls of the tool in that run may settle the call. A decider of another
-    /// tenant than the call's is reported to operators, even if `tenant` is the decider's.
+    /// tenant than the call's is reported to operators, even if `tenant` names the decider's tenant.
     ///
     /// ```
     /// use tool_runtime::Reconciled;

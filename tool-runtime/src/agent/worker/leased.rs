@@ -294,9 +294,10 @@ impl LeasedRun {
         Ok(())
     }
 
-    /// Releases the run in the state of its last save. A worker takes the run at `expires`, when its next call expires,
-    /// or as soon as a message is posted. A worker takes it at once if a post was not applied, or if the request has
-    /// not ended (the state `running`). Without a release, the run is free once its lease has ended.
+    /// Releases the run in the state of its last save. `expires` is the time at which its next waiting call expires. A
+    /// worker takes the run at that time, or as soon as a message is posted. A worker takes it at once if a post was
+    /// not applied, or if the request has not ended (the state `running`). Without a release, the run is free once its
+    /// lease has ended.
     ///
     /// # Errors
     /// Another process has the run ([`StoreError::Fenced`]), or the store failed.

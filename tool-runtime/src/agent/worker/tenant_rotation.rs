@@ -139,7 +139,8 @@ fn behind(tenant: &str) -> Arc<str> {
 
 type Tenants = BTreeMap<Arc<str>, Candidates>;
 
-/// A walk through all lanes: from the lane after `start` to the end, and then from the beginning to `start`.
+/// A walk through the lanes, of at most [`PAGES`] pages: from the lane after `start` to the end, and then from the
+/// beginning to `start`.
 struct Walk {
     start: Arc<str>,
     after: Arc<str>,

@@ -14,7 +14,7 @@ use crate::runner::ResumeError;
 use crate::store::runs::{AfterUpdate, Due, RunUpdate};
 use crate::store::{Key, StoreError, StoredRun};
 
-/// The maximum number of consecutive failures of the model before its run ends.
+/// The number of consecutive failures of the model after which its run is not retried until a message is posted.
 const ATTEMPTS: u32 = 6;
 /// The wait before a call that runs in another process is checked again.
 const ELSEWHERE: Duration = Duration::from_secs(2);

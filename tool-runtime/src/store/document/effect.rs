@@ -20,7 +20,7 @@ pub(crate) struct StoredEffect {
     /// The call that holds the effect key: it is running, or it took effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held: Option<Box<EffectHolder>>,
-    /// How many seconds the result of an effect key is kept. `None` if it is kept forever.
+    /// How many seconds the effect key keeps the result of its call. `None` if it keeps the result forever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) keep: Option<u64>,
     /// Whether the effect has an effect key (`once`).
@@ -63,7 +63,8 @@ impl EffectHolder {
 pub(crate) struct StoredUnknown {
     /// The call.
     pub(crate) call: UnknownCall,
-    /// The record of the call. It is also in the chain, unless the call was left open.
+    /// The record of the call. It is also in the chain, unless the call was left open so that another process can
+    /// continue it.
     pub(crate) record: Box<ToolInvocationRecord>,
     /// The call as it began. `None` if its tool cannot reconcile it and no person approved it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

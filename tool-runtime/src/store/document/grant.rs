@@ -15,12 +15,12 @@ use crate::tool::{Hash, ToolName};
 /// A decision that applies to later calls. It takes effect only where the policy requires an approval. A call that the
 /// policy denies stays denied.
 ///
-/// [`Run::remember`](crate::Run::remember) creates it. It is valid for the reviewed definition of the tool and for runs
-/// of the same tenant, and never for repaired arguments. A grant that allows calls is valid for the caller of the
-/// reviewed call, and never for a script. It does not apply in a run with a label that the reviewed call's run lacked.
-/// The policy of the run that uses the grant must still permit its decider to decide on such a call. A grant that
-/// denies calls is valid for every caller and under every label until it is revoked or expires, and overrides all
-/// grants that allow calls. `Debug` shows no arguments.
+/// [`Run::remember`](crate::Run::remember) creates it from a suspended call that a person has reviewed. The grant is
+/// valid for the definition of the tool in that call and for runs of the same tenant, and never for repaired arguments.
+/// A grant that allows calls is valid for the caller of the reviewed call, and never for a script. It does not apply in
+/// a run with a label that the reviewed call's run lacked. The policy of the run that uses the grant must still permit
+/// its decider to decide on such a call. A grant that denies calls is valid for every caller and under every label
+/// until it is revoked or expires, and overrides all grants that allow calls. `Debug` shows no arguments.
 ///
 /// [`Grant`](crate::runner::Grant) has an example.
 #[derive(Clone, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct StoredGrant {
     pub id: Arc<str>,
     /// The tool.
     pub tool: ToolName,
-    /// The hash of the reviewed definition.
+    /// The hash of the tool's definition in the reviewed call.
     pub definition_hash: Hash,
     /// The runs to which the grant applies.
     pub scope: GrantScope,
@@ -108,7 +108,7 @@ impl From<&PendingCall> for GrantOrigin {
 pub(crate) enum GrantCaller {
     /// The agent loop or the application.
     Direct,
-    /// The graph with this name.
+    /// The graph (an agent or a script that runs as a tool) with this name.
     Graph(Arc<str>),
 }
 
@@ -132,8 +132,8 @@ pub(crate) enum Covered {
 }
 
 impl StoredGrant {
-    /// Returns the name of the graph whose calls the grant covers. `None` if it covers calls of the agent loop and the
-    /// application.
+    /// Returns the name of the graph that made the reviewed call. `None` if the agent loop or the application made it.
+    /// A grant that allows calls covers only calls of the same caller.
     #[must_use]
     pub fn graph(&self) -> Option<&str> {
         match &self.caller {

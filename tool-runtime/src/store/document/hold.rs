@@ -1,4 +1,4 @@
-//! [`LegalHold`]: a prohibition to remove data.
+//! [`LegalHold`]: a prohibition on the removal of data.
 
 use std::sync::Arc;
 
@@ -36,9 +36,9 @@ impl HoldScope {
     }
 }
 
-/// A prohibition to remove data until a person lifts the hold. [`Retention::purge`](crate::store::Retention::purge) and
-/// [`Retention::erase`](crate::store::Retention::erase) keep the data. Sweeps, notifiers and MCP servers keep the
-/// grants, effect keys, notices and runs that the hold covers.
+/// A prohibition on the removal of data, until a person lifts the hold.
+/// [`Retention::purge`](crate::store::Retention::purge) and [`Retention::erase`](crate::store::Retention::erase) keep
+/// the data. Sweeps, notifiers and MCP servers keep the grants, effect keys, notices and runs that the hold covers.
 ///
 /// [`Retention`](crate::store::Retention) has an example.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

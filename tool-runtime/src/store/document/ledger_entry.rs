@@ -33,7 +33,8 @@ pub(crate) struct LedgerEntry {
     /// approved and its tool can neither reconcile nor repeat it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) waited: Option<Box<PendingCall>>,
-    /// For a graph, the id of the run in which it works. `None` for other tools, and once the call is finished.
+    /// For a graph (an agent or a script that runs as a tool), the id of the run in which the graph works. `None` for
+    /// other tools, and once the call is finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) graph: Option<Arc<str>>,
     /// The scope of the key of the call's effect. `None` if the call does not exclude other calls with the same effect,

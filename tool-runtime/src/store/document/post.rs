@@ -19,8 +19,8 @@ pub(crate) struct Post {
     /// The questions that the message answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) answers: Vec<Question>,
-    /// The server that is carrying out the message. `None` for a message to a run of workers, because the lease on the
-    /// run protects it.
+    /// The MCP server that is carrying out the message. `None` for a message to a run of workers, because the lease on
+    /// the run protects it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) holder: Option<Holder>,
 }

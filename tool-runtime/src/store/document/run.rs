@@ -35,7 +35,7 @@ pub struct StoredRun {
     pub(crate) holder: Option<Holder>,
     /// How many times the run was leased: by workers, applications and engines.
     pub(crate) epoch: u64,
-    /// How many events from outside the run has received.
+    /// How many events of other processes, such as posted messages, the run has received.
     pub(crate) news: u64,
     /// How many posted messages the run has not received yet.
     pub(crate) posts: u32,

@@ -16,7 +16,7 @@ use crate::store::{
     Document, DocumentKind, Key, Query, Store, StoreError, StoredDocument, StoredRun, Transaction, UnknownCall,
 };
 
-/// The interval at which an old call that was left open wakes the worker of its run.
+/// The longest interval at which a call that was left open makes its run due for a worker.
 const AGAIN: Duration = Duration::from_secs(60 * 60);
 
 /// Whether a call has begun and not ended, and its owner can no longer write.
@@ -39,8 +39,8 @@ pub(crate) fn close_abandoned(
     close_if(transaction, key, held, |entry| entry.is_abandoned(now, held.map(|lease| lease.epoch)))
 }
 
-/// Closes a call inside a graph as `outcome_unknown`, because the call of the graph has ended. Returns whether it was
-/// closed.
+/// Closes a call inside a graph (an agent or a script that runs as a tool) as `outcome_unknown`, because the call of
+/// the graph has ended. Returns whether it was closed.
 pub(crate) fn close_orphan(
     transaction: &mut Transaction,
     key: &Key,

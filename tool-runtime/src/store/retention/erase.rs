@@ -52,11 +52,11 @@ impl Retention<'_> {
     /// remaining members, and a signed record of the run lists it. Records that an earlier version sealed in one part
     /// stay. The report names their runs as `not_erasable`, and only a [purge](Self::purge) removes them.
     ///
-    /// If others use a run under the same id, it stays open for them, with its calls in the ledger, unless its
-    /// conversation is the principal's. Nothing is erased while a call of the principal is open or waits, an outcome is
-    /// unsettled, or a process has one of the principal's runs. The report names these runs, and those of calls that
-    /// began meanwhile, as kept. Each page of records is one transaction. The next erasure continues an interrupted
-    /// one.
+    /// If other principals use a run with the same id, the run stays open for them, with its calls in the ledger,
+    /// unless the stored conversation of the run belongs to the erased principal. Nothing is erased while a call of the
+    /// principal is open or waits, an outcome is unsettled, or a process has one of the principal's runs. The report
+    /// names these runs, and the runs of calls that began meanwhile, as kept. Each page of records is one transaction.
+    /// The next erasure continues an interrupted one.
     ///
     /// A record or a document that cannot be read stays, because its principal cannot be read either. The report names
     /// its run as `broken`. All other data is erased. Restore the unreadable document from a backup, and erase again
@@ -64,7 +64,7 @@ impl Retention<'_> {
     ///
     /// # Errors
     /// [`StoreError::OnHold`] if a [legal hold](crate::store::LegalHold) covers the principal or the tenant. A run with
-    /// its own hold is kept and reported. The store cannot be reached.
+    /// its own hold is kept and reported. The decider has no readable name, or the store cannot be reached.
     pub async fn erase(&self, principal: &str, tenant: Option<&str>) -> Result<RetentionReport, StoreError> {
         self.named()?;
         let party: Party = (Some(principal.into()), tenant.map(Arc::from));

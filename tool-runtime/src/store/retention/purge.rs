@@ -92,16 +92,17 @@ impl Retention<'_> {
     /// does not happen again.
     ///
     /// A run is kept while one of its calls is open or waits, the outcome of a call is unsettled, the run is due or a
-    /// process has it, its conversation was written within `kept_for`, its chain does not verify, or a [legal
-    /// hold](crate::store::LegalHold) covers it. The report names the kept runs that are old enough. A conversation
-    /// without a time of its last write counts as written at the first purge that finds it.
+    /// process has it, its conversation was written within `kept_for`, its chain does not verify, its records belong to
+    /// more than 64 principals or tenants, or a [legal hold](crate::store::LegalHold) covers it. The report names the
+    /// kept runs that are old enough. A conversation without a time of its last write counts as written at the first
+    /// purge that finds it.
     ///
     /// If a document cannot be read, its run is kept, as `broken`. Each run is one transaction, and the runs are read a
     /// page at a time. Memory use is therefore bounded, and the next purge continues an interrupted one.
     ///
     /// # Errors
-    /// The store cannot be reached, or its documents cannot be read. Runs that were purged before the error stay
-    /// purged.
+    /// The decider has no readable name. The store cannot be reached, or its documents cannot be read. Runs that were
+    /// purged before the error stay purged.
     pub async fn purge(&self, kept_for: Duration) -> Result<RetentionReport, StoreError> {
         self.named()?;
         let mut purge = Purge { kept_for, key: self.key().await?, unsettled: None };

@@ -17,7 +17,8 @@ pub struct RetentionReport {
     pub runs: u64,
     /// How many records were removed, or erased.
     pub records: u64,
-    /// How many other documents were removed or erased: grants, and results that effect keys keep.
+    /// How many other documents were removed or erased: grants, notices, results that effect keys keep, calls in runs
+    /// that stay open for other principals, and documents by which a server recognizes a repeated call of a client.
     pub documents: u64,
     /// The first 1,000 runs that were old enough and were kept, each with the reason: `legal_hold`; `in_progress` (a
     /// call is open or waits, or a process has the run); `unsettled` (the outcome of a call is unknown); `broken` (its
