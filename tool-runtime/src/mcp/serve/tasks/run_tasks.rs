@@ -251,8 +251,8 @@ impl RunTasks {
         })
     }
 
-    /// Stores the result of a call that the store returned. A result of a decision carried out in this process takes
-    /// precedence, because it has the files of the call, which the store does not have.
+    /// Keeps the result that the store has for a call. A result that this process has for the call takes precedence,
+    /// because it has the files of the call, which the store does not have.
     fn ended_elsewhere(&self, id: &CallId, result: ToolExecResult, now: Timestamp) -> State {
         let mut calls = self.calls();
         match calls.get_mut(id) {
