@@ -106,7 +106,7 @@ impl Steps {
         }
     }
 
-    /// The token counts of the turn so far.
+    /// The token counts of all steps so far.
     pub(super) fn total(&self) -> Usage {
         self.total
     }
