@@ -1,5 +1,5 @@
 //! Twins (calls of one tool with the same arguments): while the outcome of a call is unknown, its twin waits for a
-//! person, in every run of the store.
+//! person's decision, unless `reconcile` finds the outcome. This holds in every run of the store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
