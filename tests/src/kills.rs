@@ -227,7 +227,7 @@ fn number(run: &str) -> usize {
     run.strip_prefix("run-").and_then(|number| number.parse().ok()).expect("a number")
 }
 
-/// Appends a line, but says that it only reads: the ledger never hears of it.
+/// Appends a line, but declares that it only reads, so the ledger has no entry of it.
 #[tool(name = "kills__unledgered", effect = read_only, redact = ["$"])]
 async fn unledgered(
     /// The line.

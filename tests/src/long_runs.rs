@@ -1,4 +1,4 @@
-//! A long conversation in a SQL store: its steps and its calls read and write nothing of the text that stays the same.
+//! A long conversation in a SQL store: its steps and its calls neither read nor write text that has not changed.
 
 #![allow(clippy::expect_used, clippy::panic)] // A test cannot continue without its store.
 
@@ -22,11 +22,11 @@ fn write(
 /// How many turns the conversation of [`continues_without_its_text`] has.
 const TURNS: usize = 60;
 
-/// Continues a conversation while the parts of its text are `aside`: a lease, a turn with a call, its saves, a posted
-/// message and the release read none of them.
+/// Continues a conversation after `aside(true)` has removed the stored parts of its text: a lease, a turn with a call,
+/// its saves, a posted message and the release read none of these parts. `aside(false)` puts them back.
 ///
 /// # Panics
-/// One of them needs a part.
+/// One of these operations reads a part.
 pub async fn continues_without_its_text(store: Arc<dyn Store>, aside: impl Fn(bool)) {
     let catalog = ToolCatalog::builder().tool::<write>().build().expect("a catalog");
     let policy = ToolPolicy::from_toml("allowed_tools = ['long__write']").expect("a policy");

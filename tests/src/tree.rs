@@ -65,7 +65,7 @@ impl Tree {
         Dispatch::new(Registry::default().with(self.clone()))
     }
 
-    /// Makes one the subscriber of this thread.
+    /// Makes a subscriber that writes here the one of this thread, until the guard is dropped.
     #[must_use]
     pub fn listen(&self) -> tracing::subscriber::DefaultGuard {
         tracing::dispatcher::set_default(&self.dispatch())

@@ -39,7 +39,7 @@
 //! | E3 | A tool choice that the format cannot express is refused |
 //! | E4 | All of a tool's name matches `[a-zA-Z0-9_-]{1,64}`, and names are unique |
 //! | E5 | A schema whose root is not an object, or that has a part that the provider refuses, is reported with the tool and a JSON pointer |
-//! | T1 | Strict mode sends a closed copy of the schema: every property is required, and no others are allowed; the authoritative schema is not changed |
+//! | T1 | Strict mode sends a closed copy of the schema, which allows no undeclared properties; for OpenAI, it also requires every property; the authoritative schema is not changed |
 //! | T2 | A schema that cannot be closed is refused |
 //! | T3 | Nulls that only the closed copy allows are removed before validation |
 //! | M1 | Every call gets exactly one result; the results follow the assistant's message directly, in call order |

@@ -1,4 +1,5 @@
-//! `corpus KIND [--tools FILE] [--pool FILE] < ROWS`: runs the corpora through the library, one result per line.
+//! `corpus KIND [--tools FILE] [--pool FILE] < ROWS`: passes each row of a corpus, which is a file with one JSON test
+//! case on each line, through the library, and writes one result per line.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, Write as _};

@@ -1,5 +1,6 @@
-//! An MCP server over a store in a file, for the tests that kill it: `mcp-served STORE EFFECTS stdio|http [asks]`. Over
-//! HTTP it writes its address first. With `asks`, clients decide on their own calls.
+//! An MCP server over a store in a file, for the tests that kill it: `mcp-served STORE EFFECTS stdio|http [asks]`. Its
+//! tools append lines to the file `EFFECTS`. Over HTTP it writes its address first. With `asks`, clients decide on
+//! their own calls.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test process says what it expects")]
 
@@ -41,13 +42,13 @@ async fn write() -> Result<bool, ToolError> {
     std::future::pending().await
 }
 
-/// Writes a line once somebody approved it.
+/// Writes a line after a person approved the call.
 #[tool(name = "killed__send", effect = external_side_effect, redact = ["$"])]
 fn send() -> Result<bool, ToolError> {
     happen("send").map(|()| true)
 }
 
-/// Writes a line, and does not end. Another process can find the line.
+/// Writes a line, and does not end. `reconcile` can find the line from another process.
 #[tool(name = "killed__keyed", effect = state_change, redact = ["$"])]
 #[derive(Debug)]
 struct Keyed {}
@@ -64,7 +65,7 @@ impl Keyed {
     }
 }
 
-/// Writes a line, and does not end. Its look at the line does not end either.
+/// Writes a line, and does not end. `reconcile` does not end either.
 #[tool(name = "killed__stuck", effect = state_change, redact = ["$"])]
 #[derive(Debug)]
 struct Stuck {}
@@ -81,7 +82,7 @@ impl Stuck {
     }
 }
 
-/// Writes a line, and does not end. Its look at the line panics.
+/// Writes a line, and does not end. `reconcile` panics.
 #[tool(name = "killed__broken", effect = state_change, redact = ["$"])]
 #[derive(Debug)]
 struct Broken {}
@@ -98,7 +99,7 @@ impl Broken {
     }
 }
 
-/// Writes a line, and ends the second time.
+/// Writes a line. The first call does not end; the second one does.
 #[tool(name = "killed__again", effect = state_change, redact = ["$"], idempotent)]
 async fn again() -> Result<bool, ToolError> {
     happen("again")?;
@@ -117,7 +118,7 @@ fn lines(line: &str) -> usize {
 fn main() {
     // Three quarters of the usual stack: without optimisation, the futures of a call are large.
     let runtime = tokio::runtime::Builder::new_multi_thread().thread_stack_size(3 << 19).enable_all().build();
-    // The main thread has a larger one.
+    // The main thread has a larger stack, so the server runs in a task of its own.
     let served = runtime.expect("threads").block_on(async { tokio::spawn(serve()).await });
     served.expect("no panic");
 }

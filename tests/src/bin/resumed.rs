@@ -1,6 +1,6 @@
 //! `resumed FOLDER`: conversations that pause and continue in a second response: an approval, a refusal, a client's
-//! result. Writes for each the streams of the first and the second response for the AI SDK (`NAME-first.sse` and
-//! `NAME-second.sse`) after reading the body that its client would post.
+//! result. For each conversation, it writes the first response for the AI SDK (`NAME-first.sse`), reads the body that
+//! the client would post, and writes the second response (`NAME-second.sse`).
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

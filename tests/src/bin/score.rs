@@ -1,5 +1,5 @@
-//! `score KIND ROWS RESULTS [PROFILE=PERCENT ..]`: the share of `corpus` results that match their rows, by profile.
-//! Fails when a named profile has fewer located rows than its percentage, or none.
+//! `score KIND ROWS RESULTS [PROFILE=PERCENT ..]`: the share of `corpus` results that match their rows, by profile (a
+//! kind of rows). Fails if a smaller percentage of a named profile's rows match, or if it has no rows.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

@@ -1,4 +1,5 @@
-//! A notifier as a separate process, for the test that kills it: `shared-notifier STORE URL`.
+//! A notifier as a separate process, for the test that kills it: `shared-notifier STORE URL`. It sends the notices of
+//! the store to the URL.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test process says what it expects")]
 

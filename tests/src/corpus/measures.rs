@@ -77,8 +77,8 @@ pub fn retrieval(rows: &str, results: &str) -> Result<BTreeMap<&'static str, f64
     Ok(measures)
 }
 
-/// Scores `text-hazards` and `text-tool-calls`: the rows whose text came back unchanged, holds no calls, and shows a
-/// terminal nothing that is forbidden.
+/// Scores `text-hazards` and `text-tool-calls`: the percentage of rows whose text came back unchanged, whose text holds
+/// no calls, and whose line for a terminal has no forbidden character.
 ///
 /// # Errors
 ///
@@ -106,7 +106,7 @@ pub fn text(rows: &str, results: &str) -> Result<BTreeMap<&'static str, f64>, Bo
     Ok(BTreeMap::from([("text", count(right) * 100.0 / count(all.max(1)))]))
 }
 
-/// Places count from 1.
+/// The rank of the item at an index. Ranks count from 1.
 fn rank(at: usize) -> f64 {
     f64::from(u32::try_from(at).unwrap_or(u32::MAX)) + 1.0
 }
@@ -115,7 +115,8 @@ fn count(of: usize) -> f64 {
     f64::from(u32::try_from(of).unwrap_or(u32::MAX))
 }
 
-/// The share of the wanted tools among the first.
+/// The share of the wanted tools that are among the first `most` ranked ones. If the tools are interchangeable, one is
+/// enough.
 fn recall(row: &Row, ranked: &[String], most: usize) -> f64 {
     let found = ranked.iter().take(most).filter(|id| row.relevant.contains(id)).count();
     if row.interchangeable { count(found.min(1)) } else { count(found) / count(row.relevant.len()) }

@@ -1,4 +1,4 @@
-//! Rows of `redaction.jsonl`: outputs, projected by an allowlist.
+//! Rows of `redaction.jsonl`: outputs of tools, and the parts of them that an allowlist lets through.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ struct Row {
     output: Value,
 }
 
-/// Projects a row: `{"id","redacted"}`, or `{"id","error"}`.
+/// Passes the output of a row through its allowlist: `{"id","redacted"}`, or `{"id","error"}`.
 ///
 /// # Errors
 ///

@@ -177,7 +177,8 @@ fn is_same(one: &Value, two: &Value) -> bool {
     }
 }
 
-/// Scores `schema-suite`, by draft: a row is located when every instance is judged right, complete when `p0` is too.
+/// Scores `schema-suite`, by draft of JSON Schema. A row counts as `located` if every instance is judged right, and as
+/// `complete` if the row's flag `p0` is right, too.
 ///
 /// 2020-12 lets an implementation choose whether `format` is an annotation or an assertion. The suite treats it as an
 /// annotation and the gate asserts it, so rows of that draft with this keyword are the profile `formats`, where the

@@ -38,7 +38,7 @@ pub struct Bank {
     answer: Mutex<BankAnswer>,
     /// A permit for each tool that began to wait for an answer.
     pub waiting: Semaphore,
-    /// A permit for each of them that was dropped.
+    /// A permit for each tool that stopped waiting, because its call was dropped.
     pub dropped: Semaphore,
 }
 

@@ -1,4 +1,5 @@
-//! The agent loop over a scripted model: hand-overs, limits, failures, and a history that stays whole.
+//! The agent loop over a scripted model: waiting calls that another process continues, limits, failures, and a history
+//! that stays whole.
 
 mod interrupted;
 mod requests;

@@ -1,4 +1,4 @@
-//! Graphs: a sub-agent is a tool of its parent, goes through the same gate and is never wider.
+//! Graphs: a sub-agent is a tool of its parent, goes through the same gate and never has more rights.
 
 mod approved;
 mod carved;

@@ -1,4 +1,4 @@
-//! Files attached to a tool's output: the allowlist decides over them, limits hold, and records keep no bytes.
+//! Files attached to a tool's output: the allowlist decides which files leave, limits hold, and records keep no bytes.
 
 mod hidden;
 

@@ -1,4 +1,5 @@
-//! Preconditions: an approval holds for the world that the approver was shown, through each way of deciding.
+//! Preconditions: an approval holds only while the outside state that the approver was shown is unchanged, through each
+//! way of deciding.
 
 mod by_hand;
 mod doors;

@@ -1,4 +1,4 @@
-//! What `assert_catalog_ok!` finds: each way in which schema and parser part, by name.
+//! `assert_catalog_ok!` finds each way in which the schema and the parser of a tool's arguments disagree.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Edits of the office tools, and the verdict of a careful reader on each.
+//! Edits of the office tools, and the verdict of the lock on each: that of a careful human reader.
 
 use office_tools as _;
 use serde_json::{Map, Value, json};

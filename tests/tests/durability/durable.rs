@@ -1,4 +1,5 @@
-//! A conversation on an engine that keeps its units: the same answer, effects and records wherever the process ends.
+//! A conversation on a workflow engine, which stores the result of each unit of work: the answer, the effects and the
+//! records are the same wherever the process ends.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

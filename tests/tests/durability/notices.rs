@@ -1,4 +1,4 @@
-//! Notices about calls: each event writes one, in the transaction that changes the call, through every door.
+//! Notices about calls: each event writes one, in the transaction that changes the call, in every way of changing it.
 
 mod contents;
 mod databases;

@@ -1,4 +1,5 @@
-//! Effects with a key: whatever the calls are named, for every principal of the scope, in every run of a store.
+//! An effect with a key happens once: whichever tool or call id has the key, for every principal of the key's scope, in
+//! every run of a store.
 
 mod asked;
 mod changed;

@@ -1,5 +1,5 @@
-//! Purges and erasures that are cut off at every operation of the store: what is left verifies, and the next one
-//! continues.
+//! Purges and erasures that are cut off at every operation of the store: the remaining records pass verification, and
+//! the next purge or erasure continues.
 
 mod unreadable;
 

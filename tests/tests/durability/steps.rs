@@ -1,4 +1,5 @@
-//! A conversation step by step: the same as in one go, and the same again when every step is taken by another process.
+//! A conversation that is continued step by step: the result is the same as without steps, also if another process
+//! takes every step.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

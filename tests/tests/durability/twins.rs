@@ -1,5 +1,5 @@
-//! Twins: while the outcome of a call is unknown, a call with the same arguments does not begin unnoticed, in whichever
-//! run of the store.
+//! Twins (calls of one tool with the same arguments): while the outcome of a call is unknown, its twin waits for a
+//! person's decision, unless `reconcile` finds the outcome. This holds in every run of the store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,5 @@
-//! Results over their limit: how much of it they use, which items stay, and where the count of the others is.
+//! Results over their limit: how much of the limit the shortened result uses, which items stay, and where the count of
+//! the omitted items is.
 
 mod shapes;
 

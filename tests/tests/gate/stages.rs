@@ -1,4 +1,4 @@
-//! Each check of the gate seen from outside: without it, the call of its row would end otherwise.
+//! Each check of the gate, seen from outside. Each row has a call that would end otherwise without the row's check.
 
 mod edges;
 

@@ -1,4 +1,4 @@
-//! Servers that nobody trusts: whatever one does ends soon, enables nothing, shows no secret and costs no other tool.
+//! Untrusted servers: an attack ends soon, enables no tool, shows no secret and does not affect other tools.
 
 mod accounts;
 mod calls;

@@ -1,4 +1,4 @@
-//! Checks the house rules that no compiler knows: the permitted imports, the length of files, and forbidden content.
+//! Checks the house rules that the compiler does not check: permitted imports, the length of files, forbidden content.
 
 mod cases;
 mod documents;

@@ -1,8 +1,8 @@
 //! Sources that the macros refuse, under any compiler: `tests/ui/<topic>/<rule>.rs` fails with the first line of its
 //! answer.
 //!
-//! Only that line is ours. `tests/ui/refused.rs` compares the answers whole under the pinned compiler. Programs that
-//! must compile are in `tests/ui/pass`, and run as tests of the same package.
+//! Only that line comes from the macros. `tests/ui/refused.rs` compares the answers whole under the pinned compiler.
+//! Programs that must compile are in `tests/ui/pass`, and run as tests of the same package.
 
 mod cases;
 

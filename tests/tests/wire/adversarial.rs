@@ -1,4 +1,4 @@
-//! Chat Completions that no well-behaved server sends, decoded in every cut.
+//! Chat Completions that no well-behaved server sends, decoded whole and in pieces of different sizes.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

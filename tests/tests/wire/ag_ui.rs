@@ -1,4 +1,4 @@
-//! AG-UI: runs that ask, runs that continue, and the parts that are new in every protocol.
+//! AG-UI: runs that end with a question, runs that continue, and reasoning, sources and errors.
 
 use serde_json::{Value, json};
 use tool_runtime::Event;

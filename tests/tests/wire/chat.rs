@@ -1,4 +1,4 @@
-//! Bodies that `useChat` posts: answers and text are read, lies are refused.
+//! Bodies that `useChat` posts: the reader returns the answers and the text, and refuses false claims.
 
 use serde_json::{Value, json};
 use tests::wire::turn;

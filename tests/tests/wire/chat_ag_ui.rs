@@ -1,4 +1,4 @@
-//! Bodies that clients of AG-UI post: answers and text are read, lies are refused.
+//! Bodies that clients of AG-UI post: the reader returns the answers and the text, and refuses false claims.
 
 use serde_json::{Value, json};
 use tool_runtime::call::{CallId, ClientAnswer, Suspension};

@@ -1,4 +1,4 @@
-//! Responses of the other formats that no well-behaved server sends, decoded in every cut.
+//! Responses that no well-behaved server sends, in formats other than Chat Completions, decoded whole and in pieces.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Responses of Gemini, as events and as an array, in every cut.
+//! Responses of Gemini, as events and as an array, decoded whole and in pieces.
 
 use serde_json::{Value, json};
 use tests::wire::{decode, result};

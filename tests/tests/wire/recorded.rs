@@ -1,4 +1,4 @@
-//! Recorded responses of real providers decode to the results of the official SDKs, in every cut.
+//! Recorded responses of real providers, whole and in pieces, decode to the results of the official SDKs.
 
 use tests::recorded::check;
 use tests::wire::fixtures;

@@ -1,4 +1,5 @@
-//! The wire fixtures, and the transcripts of real servers, through every format and in every cut.
+//! The wire fixtures and the transcripts of real servers: the decoders and encoders of all formats give the expected
+//! results. Streams are decoded whole and in pieces.
 
 use serde_json::{Value, json};
 use tests::wire::{cases, decode, each_case, expected, fixtures, input, raw, read_json, recorded, result, turn};

@@ -1,5 +1,5 @@
-//! A turn is kept whole: the parts of a response go back to their provider unchanged and in their place, and to no
-//! other.
+//! A turn is kept whole: the parts of a response go back to their provider unchanged and in their place. They do not
+//! go to any other provider.
 
 mod another_model;
 mod anthropic;

@@ -1,4 +1,4 @@
-//! UI streams: the fixtures, every rule on every output, broken orders, and the runner's events.
+//! UI streams: the fixtures, every rule on every output, events in a wrong order, and the runner's events.
 
 mod check;
 

@@ -47,7 +47,7 @@ pub(crate) trait Dialect: Send {
     /// Reads a whole response that is one JSON document.
     fn body(&mut self, body: &str, turn: &mut Writer<'_>);
 
-    /// Ends the response: writes the parts that were held back.
+    /// Ends the response: writes the parts that the dialect held back.
     fn end(&mut self, _turn: &mut Writer<'_>) {}
 }
 
@@ -149,7 +149,7 @@ impl Decoder {
         self
     }
 
-    /// Sets the tool choice that the request sent. A call that it does not allow has
+    /// Sets the tool choice that the request sent. A call that the choice does not allow has
     /// [`outside_choice`](crate::ToolCall::outside_choice) set.
     #[must_use]
     pub fn with_choice(mut self, choice: ToolChoice) -> Self {
@@ -157,7 +157,8 @@ impl Decoder {
         self
     }
 
-    /// Sets the names of the tools that the request offered.
+    /// Sets the names of the tools that the request offered. A call of any other name has
+    /// [`offered`](DecodedCall::offered) set to `false`.
     ///
     /// ```
     /// use tool_runtime::wire::Format;
@@ -189,7 +190,7 @@ impl Decoder {
         events
     }
 
-    /// Like [`Decoder::push`], without copying the events.
+    /// Like [`Decoder::push`], but passes each event to `show` without copying it.
     pub fn push_with(&mut self, bytes: &[u8], mut show: impl FnMut(DisplayEvent<'_>)) {
         self.take(bytes, &mut show);
     }

@@ -1,5 +1,5 @@
-//! The encoders of the parts of a request: the offered tools ([`tools`]), closed copies of their schemas ([`strict`]),
-//! the settings ([`settings`]) and the history ([`messages`]).
+//! The encoders of the parts of a request: the offered tools ([`tools`]), copies of their schemas that allow no
+//! undeclared properties ([`strict`]), the settings ([`settings`]) and the history ([`messages`]).
 
 mod extra;
 mod media;

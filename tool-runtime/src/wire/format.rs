@@ -63,7 +63,7 @@ impl fmt::Display for Format {
 impl FromStr for Format {
     type Err = ParseError;
 
-    /// Takes the name with `_` or `-`.
+    /// Takes a name of [`as_str`](Self::as_str), with `_` or `-` between its words.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let name = text.replace('-', "_");
         let unknown =

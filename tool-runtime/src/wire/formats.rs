@@ -49,9 +49,9 @@ impl Format {
     /// ```
     ///
     /// # Errors
-    /// A tool's name or schema, or the choice, cannot be expressed in the format. With
-    /// [`leave_out_unsupported`](EncodeOptions::leave_out_unsupported) such tools are reported in [`Encoded::losses`]
-    /// instead.
+    /// The format cannot express a tool's name, schema or description, or the tool choice. Or two tools have the same
+    /// name. With [`leave_out_unsupported`](EncodeOptions::leave_out_unsupported), [`Encoded::losses`] reports these
+    /// instead. Too many tools, and a choice that names a tool that is not offered, are always errors.
     pub fn encode_tools<'a, T: Into<WireTool<'a>>>(
         self,
         tools: impl IntoIterator<Item = T>,
@@ -63,11 +63,12 @@ impl Format {
     /// Returns the parts of a request body that carry the settings, extra fields included; see [`RequestSettings`].
     /// [`encode_tools`](Self::encode_tools) writes the tool choice and the limit to one call.
     ///
-    /// Some models refuse settings that their format has. Such a setting of `model` is left out and reported, or
-    /// written in the form that the model accepts. `None` writes every setting that the format has.
+    /// A setting that the format has but `model` refuses is left out and reported, or written in the form that the
+    /// model accepts. With `None`, every setting that the format has is written.
     ///
     /// # Errors
-    /// A setting has a value that no provider accepts, or an extra field would override another part of the body.
+    /// A setting has a value that no provider accepts, an extra field would override another part of the body, or the
+    /// extra fields have more than 64 KiB.
     pub fn encode_settings(self, settings: &RequestSettings, model: Option<&str>) -> Result<Encoded, EncodeError> {
         encode::encode_settings(self.dialect(), settings, model)
     }

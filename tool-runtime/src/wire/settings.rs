@@ -37,8 +37,9 @@ pub struct RequestSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
     /// The maximum number of tokens of one turn, reasoning included. `None` means the model's own limit. Anthropic
-    /// requires a limit: without one, the HTTP client sends 16,000 in addition to the tokens of
-    /// [`ReasoningEffort::Tokens`], or 64,000 for the two highest levels of a stream.
+    /// requires a limit: without one, the HTTP client sends 16,000 (4,096 to models before Claude 3.7), plus the
+    /// tokens of [`ReasoningEffort::Tokens`]. In a stream, it sends 64,000 for [`XHigh`](ReasoningEffort::XHigh) and
+    /// [`Max`](ReasoningEffort::Max) to models that accept levels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
     /// Whether Chat Completions sends `max_output_tokens` as `max_tokens`, the older name that Mistral and many
@@ -73,7 +74,7 @@ pub struct RequestSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_key: Option<String>,
     /// Whether the request marks its stable beginning for the provider's cache (Anthropic), and whether the HTTP client
-    /// sends a cache key of its own (Responses). `None` does both.
+    /// sends a cache key of its own (Responses). `None` counts as `true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<bool>,
     /// Fields of the body that no setting names, as the provider documents them.

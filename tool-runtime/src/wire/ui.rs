@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | U1 | A call has a start, arguments, an end of the arguments and a result, each once and in this order; every stream ends with the end frame of its protocol |
 //! | U2 | Encoders never write frames that clients refuse |
-//! | U3 | `ui-message-stream` has frames for approvals, and `ag-ui` ends the run with an interrupt; in the other protocols the call stays open and the turn ends with `tool-calls` |
+//! | U3 | `ui-message-stream` has frames for approvals, and `ag-ui` ends the run with an interrupt; in the other protocols the call stays open and the message ends with `tool-calls` |
 //! | U4 | Arguments that did not parse are shown as `{}` with an error |
 //! | U5 | Only `data-stream` and `assistant-transport` show the parent of a call and the artifact of a result |
 //! | U6 | `data-stream` finishes the arguments of one call before the next call starts; results come before the end of a step |

@@ -1,4 +1,5 @@
-//! One request and its response: several inputs together, its own sink, and the information that a person needs.
+//! One request to a conversation: several inputs together, an event sink of the request's own, and the information that
+//! a person needs to decide.
 
 use std::sync::Mutex;
 

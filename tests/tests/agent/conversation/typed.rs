@@ -1,4 +1,5 @@
-//! Typed answers: as text and as a call, with tools and approvals in between, repaired once, never through the gate.
+//! Typed answers: as text and as a call, with tools and approvals in between. An invalid answer is repaired once, and
+//! an answer never passes through the gate.
 
 use std::collections::BTreeMap;
 

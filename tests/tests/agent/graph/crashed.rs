@@ -1,5 +1,5 @@
-//! A process that dies after any write, while a graph waits twice: another one continues from its last document, or
-//! from the one before.
+//! A process that dies after any write, while a graph waits twice: another process continues from the last document
+//! that the first one wrote, or from the one before.
 
 use super::*;
 use tests::world::{HookAction, HookedStore};

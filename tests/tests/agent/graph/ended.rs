@@ -1,4 +1,4 @@
-//! A child that ends badly, that is broken off, and one that runs again.
+//! A child that fails, one that is cancelled, and one that runs again.
 
 use super::*;
 use tool_runtime::agent::StopReason;

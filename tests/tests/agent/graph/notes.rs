@@ -1,4 +1,4 @@
-//! The world of the graphs, and the tools that reach it.
+//! The outside world of the tests of graphs, which counts effects, and the tools that reach it.
 
 use std::sync::Mutex;
 

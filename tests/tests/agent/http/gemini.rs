@@ -1,4 +1,4 @@
-//! Gemini over HTTP: the model in the URL, and signed turns that are in the next request as they came.
+//! Gemini over HTTP: the model in the URL, and signed turns that the next request contains unchanged.
 
 use serde_json::{Value, json};
 use tests::provider::Turn;

@@ -1,4 +1,5 @@
-//! Encrypted reasoning is asked for where the provider keeps no response, and comes back in the next request.
+//! The client requests encrypted reasoning where the provider stores no responses, and sends it back in the next
+//! request.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! The message of an endpoint about a failure: the secrets of the request are removed, and the wait that it asks for is
-//! passed on.
+//! The message of an endpoint about a failure: the client removes the secrets of the request, and passes on the wait
+//! that the endpoint requests.
 
 use serde_json::json;
 use tool_runtime::agent::Agent;

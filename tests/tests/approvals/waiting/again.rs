@@ -1,4 +1,5 @@
-//! A decision that comes twice is refused and recorded, wherever the call is known, and never without a bound.
+//! A second decision on a call is refused and recorded wherever the call is known. The number of such records is
+//! bounded.
 
 use tool_runtime::agent::{Input, RunQueue};
 use tool_runtime::call::{ClientAnswer, DecisionError, Question};

@@ -1,5 +1,5 @@
-//! A decider of another tenant, at every door: the answer is that for a call that does not exist, and operators are
-//! told.
+//! A decider of another tenant, at every entry point for decisions: the answer is the same as for a call that does not
+//! exist, and operators get a report.
 
 use std::sync::Mutex;
 

@@ -1,5 +1,5 @@
-//! A run that is restored under another policy is held to both: no verdict, budget, limit or label is wider than it
-//! was.
+//! A run that is restored under another policy obeys both policies: no verdict, budget, limit or label permits more
+//! than before.
 
 use super::*;
 use tests::Shown as _;

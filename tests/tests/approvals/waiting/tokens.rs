@@ -1,5 +1,5 @@
-//! Sealed tokens: a carrier cannot read one. It opens only unchanged, and its call runs only where it
-//! fits.
+//! Sealed tokens of waiting calls: a carrier cannot read one. A token opens only if it is unchanged, and only for a run
+//! that fits its call, such as one of the same principal under the same policy.
 
 use std::time::Duration;
 

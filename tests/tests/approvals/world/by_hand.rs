@@ -1,4 +1,4 @@
-//! Preconditions that an implementation by hand states.
+//! The precondition of a tool that implements `ToolComponent` by hand.
 
 use tool_runtime::{Call, Cap, ToolComponent};
 

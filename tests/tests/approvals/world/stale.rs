@@ -1,5 +1,6 @@
-//! A question that was replaced behind a conversation's back: by another process, by one that was killed before it kept
-//! the conversation, or because an earlier call has an unknown outcome. The conversation asks the new one.
+//! A question that was replaced without the conversation's knowledge: by another process, by a process that was killed
+//! before it saved the conversation, or because an earlier call has an unknown outcome. The conversation asks the new
+//! question.
 
 use std::sync::PoisonError;
 

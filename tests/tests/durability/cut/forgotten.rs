@@ -1,4 +1,5 @@
-//! Copies of a call that waits: a decision counts for all of them over one store, however much the store has forgotten.
+//! Restored copies of a waiting call: a decision on one copy counts for all copies over one store, even after the store
+//! has dropped the call.
 
 use tests::Shown as _;
 use tool_runtime::runner::{ApprovalDecision, RunSnapshot};

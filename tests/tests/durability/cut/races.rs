@@ -1,4 +1,4 @@
-//! Runs of one id that cross each other.
+//! Several copies of one run that decide on, restore or read its calls at the same time.
 
 use tests::Shown as _;
 use tool_runtime::runner::ApprovalDecision;

@@ -1,5 +1,5 @@
-//! The doors through which a call is decided, expires, is withdrawn or is settled. Each change writes its notice in its
-//! own transaction, also if the store fails at any of its operations.
+//! The ways in which a call is decided, expires, is withdrawn or is settled. Each change writes its notice in its own
+//! transaction, also if the store fails at any of its operations.
 
 use std::future::Future;
 use std::pin::Pin;

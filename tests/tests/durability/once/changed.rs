@@ -1,4 +1,4 @@
-//! Definitions that change between two calls: another key, and another projection.
+//! Definitions of a tool that change between two calls: another effect key, and another allowlist for results.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Ends that come late: of a call whose earlier one is settled meanwhile, and of a second attempt.
+//! Calls that end late: a call ends after a person settled the earlier call with its key, and a second attempt fails
+//! although the first one may have had the effect.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! An erasure in a database with a document that cannot be read: it erases all other data, says so, and is repeated.
+//! An erasure in a database with a document that cannot be read: it erases all other data, reports the document, and
+//! can be repeated.
 
 use std::path::Path;
 

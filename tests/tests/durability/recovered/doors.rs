@@ -1,4 +1,4 @@
-//! Calls that the model made and the policy lets run.
+//! Interrupted calls that need no approval, in each way to continue their run.
 
 use tool_runtime::ToolCall;
 use tool_runtime::agent::{Durable, SavedConversation, StepError, StepFuture, TurnOutcome};

@@ -1,5 +1,5 @@
-//! A settlement by a person of another tenant, at every door: the answer is that for a call that does not exist, and
-//! the attempt is reported to operators.
+//! A settlement by a person of another tenant, at every entry point: the answer is the same as for a call that does not
+//! exist, and the attempt is reported to operators.
 
 use std::sync::Mutex;
 

@@ -1,4 +1,5 @@
-//! Calls of workers that need several people: every process notes an approval at once, and the last one is posted.
+//! Calls of workers that need several approvals: a process records each approval at once, and posts the last one to the
+//! run.
 
 use super::*;
 use tool_runtime::runner::ResumeError;

@@ -1,4 +1,4 @@
-//! A process that dies after any write, while a script waits twice: another one continues from its last snapshot.
+//! A process that dies after any write, while a script waits twice: another process continues from the last snapshot.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

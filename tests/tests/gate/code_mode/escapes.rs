@@ -1,4 +1,5 @@
-//! A corpus of escapes: none gets anything, each ends soon, and no failure repeats text of its script.
+//! Scripts that try to escape the sandbox: none reaches anything, each ends soon, and no failure repeats text of its
+//! script.
 
 use tool_runtime::Outcome;
 

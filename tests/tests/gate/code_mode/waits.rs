@@ -1,4 +1,5 @@
-//! Effects: the script waits with its call, and is run again from its beginning after the decision.
+//! Calls of scripts that have effects: the script waits with its call, and runs again from its beginning after the
+//! decision.
 
 use std::sync::Arc;
 use tests::Shown as _;

@@ -1,4 +1,4 @@
-//! Failures of calls that nobody awaits any more, and parts of the application with destructors that panic.
+//! Failures of calls whose caller is gone, and parts of the application with destructors that panic.
 
 use tests::Shown as _;
 use tool_runtime::call::Violation;

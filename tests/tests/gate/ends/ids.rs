@@ -1,5 +1,5 @@
-//! Ids of calls: records and events have the model's own id if the policy accepts it. A call that is refused for its id
-//! has one of ours there. The model always reads its own id.
+//! Ids of calls: records and events have the model's own id if the policy accepts it. Otherwise they have an id that
+//! the library generates. The model always reads its own id.
 
 use std::sync::Arc;
 use tests::Shown as _;

@@ -1,4 +1,5 @@
-//! Results of many shapes over their limit, at every door: the model's text, the typed result, and MCP.
+//! Results of many shapes over their limit, in every form in which a result leaves: the model's text, the typed result,
+//! and MCP.
 
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::CallToolRequestParams;

@@ -1,4 +1,5 @@
-//! Bearer tokens over HTTP: who is admitted, the answers to others, and the places where a token is visible.
+//! Bearer tokens over HTTP: the clients that are admitted, the refusals of others, and the places where a token is
+//! visible.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! The policy of the server, or the definition of a tool, changes while a call of it waits.
+//! The policy of the server, or the definition of a tool, changes while a call waits.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Calls of clients whose effect happened before, or may have.
+//! Calls of clients for an effect that an earlier call had, or may have had.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

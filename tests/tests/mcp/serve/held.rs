@@ -1,5 +1,5 @@
-//! Calls that wait, for clients that do not support tasks: their requests are held, and they find their calls by asking
-//! again.
+//! Calls that wait, for clients that do not support tasks: the server holds the request, and a repeated call finds the
+//! waiting one.
 
 use std::collections::HashMap;
 use std::pin::Pin;

@@ -1,4 +1,5 @@
-//! The same tools over HTTP: which requests are admitted, in both eras of the protocol, and how the server ends.
+//! A server over HTTP: the requests that it admits, in the protocol revisions with sessions and in the one without, and
+//! how it ends.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

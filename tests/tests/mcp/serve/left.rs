@@ -1,4 +1,4 @@
-//! What a server leaves in the store if its process ends and no client comes back.
+//! Decisions and documents that a server leaves in the store if its process ends and no client comes back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

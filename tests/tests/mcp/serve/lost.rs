@@ -1,4 +1,5 @@
-//! Calls that wait, when something is lost: the answer, the client, the store after the first write, a decision's race.
+//! Waiting calls when something is lost: the answer, the client, the process after its first write, or a race for the
+//! same call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Progress and log lines of a call: the client gets what it asked for, and the application's adapter the rest.
+//! Progress and log lines of a call: the client gets those that it requested, and the application's adapter the rest.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Tools, a server of them, and clients.
+//! The tools of the tests of the server, the server itself, and clients of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

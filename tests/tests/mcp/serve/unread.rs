@@ -1,4 +1,4 @@
-//! Calls that wait, while the store cannot be read, and while they ask one question after another.
+//! Waiting calls whose store cannot be read, and calls that ask one question after another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

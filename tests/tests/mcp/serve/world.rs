@@ -1,5 +1,5 @@
-//! A call of a client whose world changes while it waits: it waits with a new question, and the old decision never
-//! counts.
+//! A call of a client waits for a decision, and its precondition changes meanwhile: the call asks a new question, and
+//! the old decision never counts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -1,4 +1,4 @@
-//! Answers to calls that are hostile.
+//! Hostile answers to calls.
 
 use tests::hostile::CANARY;
 use tool_runtime::mcp::source::ToolSource;

@@ -1,4 +1,4 @@
-//! Servers that come late: they delay nothing but calls of their own tools.
+//! Servers that list their tools late: they delay only calls of their own tools.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Lists that are hostile.
+//! Hostile lists of tools.
 
 use tool_runtime::ToolPolicy;
 

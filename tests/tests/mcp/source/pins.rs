@@ -1,4 +1,4 @@
-//! Definitions that change.
+//! Tools whose definitions change after a policy pinned them.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Closes the abandoned calls of dead server processes. A server that shares their store reconciles, repeats or closes
-//! each call, so that each call, and each decision posted to it, has a record.
+//! Closes the abandoned calls of dead server processes. A running server that uses the same store reconciles, repeats
+//! or closes each of these calls, so that each call, and each decision posted to it, has a record.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};

@@ -107,8 +107,8 @@ fn without_result() -> String {
     json!({"ok": false, "errorCode": Outcome::OutputInvalid, "message": said, "executed": true}).to_string()
 }
 
-/// Returns the text for a result that was shortened and no longer matches its schema. It is the usual text of this
-/// outcome.
+/// Returns the text for a result that was shortened and no longer matches its schema: the same text as for a call that
+/// ends with `result_too_large`.
 fn result_too_large() -> String {
     let outcome = Outcome::ResultTooLarge;
     json!({"ok": false, "errorCode": outcome, "message": outcome.safe_message(), "executed": true}).to_string()

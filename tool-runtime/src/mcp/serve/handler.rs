@@ -176,7 +176,8 @@ impl ServerHandler for Handler {
         let tasks = &self.server.0.tasks;
         let (task, run) = tasks.get(&self.server, party.clone(), &request.task_id, objects_only(&context)).await?;
         if task.status().is_terminal() {
-            // The result can be from another run of the party, so the session's run takes over the labels of that run.
+            // The result can be from another run of the party, which can have labels (marks that its tools set). The
+            // client has now read the result, so the session's run takes them over.
             ServedRun(&self.run(party)?).take_labels_of(&run);
         }
         Ok(GetTaskResult::new(task))

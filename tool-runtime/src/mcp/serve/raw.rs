@@ -21,8 +21,8 @@ use crate::mcp::scan::IdScan;
 /// The maximum length of a message, in bytes.
 pub(super) const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// The key of that string. It is random, because a client that knew it could hide arguments from parsers in front of
-/// this server.
+/// The key of the string with the arguments. It is random, because a client that knew it could hide arguments from
+/// parsers in front of this server.
 static KEY: LazyLock<String> = LazyLock::new(|| uuid::Uuid::new_v4().to_string());
 
 /// The size of one read, in bytes.

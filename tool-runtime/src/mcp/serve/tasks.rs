@@ -100,7 +100,7 @@ impl Tasks {
         if self.began.get().is_none() {
             match runner.store().now().await {
                 Ok(now) => drop(self.began.set(now)),
-                // The next round tries again.
+                // The task that closes abandoned calls tries again in its next round.
                 Err(error) => discard(error),
             }
         }

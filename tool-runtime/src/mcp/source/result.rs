@@ -115,7 +115,7 @@ pub(super) fn read(text: &str, is_structured: bool, secrets: &Secrets<'_>) -> Re
     }
     match kind {
         None | Some("\"complete\"") => {}
-        // The call is not complete: the server waits for another request, with the input.
+        // The call is not complete: the server waits for another request that contains the input.
         Some("\"input_required\"") => {
             let why = "the server requested input in place of a result, which is not supported";
             return Err(ToolError::of_source(ErrorKind::Tool, why).with_code("protocol_violation"));

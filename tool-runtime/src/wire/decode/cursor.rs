@@ -13,11 +13,11 @@ use serde::de::IgnoredAny;
 
 use crate::text::lex::plain_until;
 
-/// Less deeply nested values are skipped in this file; `serde_json` takes an allocation and 500 more instructions for
-/// each.
+/// The deepest nesting of a value that this file skips itself. `serde_json` skips deeper ones, each with an allocation
+/// and 500 more instructions.
 const SHALLOW: u8 = 4;
 
-/// The text is not JSON, or a member of a known shape occurs twice.
+/// The text is not JSON, or an object repeats a key that its shape names.
 #[derive(Debug)]
 pub(crate) struct Invalid;
 

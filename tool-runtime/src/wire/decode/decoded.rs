@@ -55,7 +55,8 @@ pub struct Decoded {
 }
 
 impl Decoded {
-    /// Creates a turn of these parts, for models that need no decoder. Its calls may run if it ended well.
+    /// Creates a turn of these parts, for models that need no decoder. The calls may run if `finish` is
+    /// [`ToolCalls`](FinishReason::ToolCalls) or [`Stop`](FinishReason::Stop).
     ///
     /// ```
     /// use tool_runtime::wire::history::{CallMessage, Part};

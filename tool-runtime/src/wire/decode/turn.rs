@@ -60,7 +60,8 @@ struct Call {
     announced: bool,
     /// The number of bytes of the arguments that were shown.
     shown: usize,
-    /// Whether the call must not run, because another model replaced its model or because it repeats another call.
+    /// Whether the call must not run, because another model took over the response after it or because it repeats
+    /// another call.
     is_void: bool,
 }
 

@@ -142,7 +142,8 @@ impl<'o> Offer<'o> {
         Some(closed.schema)
     }
 
-    /// Returns the tool choice that lets the model answer by calling a tool.
+    /// Returns the tool choice that lets the model answer by calling the tool `name`. `alone` means that the request
+    /// offers no other tool.
     pub(super) fn answering(&self, choice: Option<ToolChoice>, name: &str, alone: bool) -> Option<ToolChoice> {
         let named = || Some(ToolChoice::Named(name.to_owned()));
         // A provider may refuse a forced call together with reasoning. In that case only the tool's description asks
@@ -159,8 +160,8 @@ impl<'o> Offer<'o> {
         }
     }
 
-    /// Refuses a choice that names no offered tool, and a choice that the format cannot express (E3). With
-    /// `leave_out_unsupported`, the latter is reported instead.
+    /// Refuses a choice that names a tool that is not offered, and a choice that the format cannot express (E3). With
+    /// `leave_out_unsupported`, the choice that the format cannot express is reported instead.
     pub(super) fn check_choice(&mut self, tools: &BTreeMap<String, SentSchema>) -> Result<(), EncodeError> {
         let unknown = |names: &[String]| names.iter().find(|name| !tools.contains_key(*name)).cloned();
         match &self.options.settings.tool_choice {

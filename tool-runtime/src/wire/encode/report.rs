@@ -117,8 +117,8 @@ pub struct EncodeError {
     /// The name of the tool; `None` if the error concerns the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// A JSON pointer into the tool's input schema, or the name of a setting. `None` if the error concerns the whole
-    /// schema or the name of the tool.
+    /// A JSON pointer into the tool's input schema, or the name of a setting or a field. `None` if the error concerns
+    /// a whole schema, a tool's name or description, the number of tools or the tool choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }

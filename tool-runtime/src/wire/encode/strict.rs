@@ -196,7 +196,8 @@ impl Closer<'_> {
 
     fn drop_unknown(&mut self, node: &mut Node, path: &str) {
         let known = node.get("format").and_then(Node::as_str).is_none_or(|format| FORMATS.contains(&format.as_str()));
-        // A closed copy always has every property, so only the authoritative schema can require a number of them.
+        // A copy with nullable properties always has every property, so `minProperties` has no meaning in it. The
+        // runner still checks `minProperties` against the authoritative schema.
         let drops = [("format", !known || !has_type(node, "string")), ("default", true), ("minProperties", true)];
         let bounds = BOUNDS.iter().map(|key| (*key, self.closing == Closing::Optional));
         for (key, drop) in drops.into_iter().chain(bounds) {

@@ -83,9 +83,9 @@ impl CheckedTool<'_> {
 /// Whether the endpoint can answer in a JSON schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerMode {
-    /// It can, if the format can.
+    /// The endpoint can, if the format has a field for the schema.
     Schema,
-    /// It cannot; a tool takes the answer instead.
+    /// The endpoint cannot; a tool takes the answer instead.
     Tool,
 }
 

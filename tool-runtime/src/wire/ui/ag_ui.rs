@@ -50,7 +50,7 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
             event("TOOL_CALL_START", &[id(call), name, ("parentMessageId", Json::Optional(carrier))]);
         }
         Frame::Arguments { call, text } => event("TOOL_CALL_ARGS", &[id(call), ("delta", Json::Text(text))]),
-        // AG-UI cannot replace the arguments of a call, so the client gets its prepared arguments in a custom event.
+        // AG-UI cannot replace the arguments of a call, so a custom event carries those that replace them.
         Frame::ArgumentsEnd { call, input, again: true, .. } => {
             let value = json(&[id(call), ("input", Json::Raw(input))]);
             event("CUSTOM", &custom("tool-input", &value));

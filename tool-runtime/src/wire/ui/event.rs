@@ -151,14 +151,14 @@ pub enum UiEvent {
         /// Whether the next step continues the same text.
         continued: bool,
     },
-    /// The turn ended.
+    /// The message ended.
     Finish {
         /// The finish reason, such as `stop` or `tool-calls`.
         reason: String,
-        /// The tokens of the turn.
+        /// The tokens of all steps of the message.
         usage: Usage,
     },
-    /// The turn failed. No event follows it.
+    /// The message failed. No event follows this one.
     Error {
         /// A stable error code, which only AG-UI writes.
         code: Option<String>,

@@ -245,7 +245,7 @@ pub(super) fn sse(out: &mut Vec<u8>, members: &[(&str, Json<'_>)]) {
 /// The end of a stream of server-sent events.
 pub(super) const DONE: &[u8] = b"data: [DONE]\n\n";
 
-/// The finish reason of a turn that waits for a person or a client.
+/// The finish reason of a message whose calls wait for a person or a client.
 pub(super) const TOOL_CALLS: &str = "tool-calls";
 
 /// Returns the finish reason in the spelling of the protocols, with dashes. All protocols with finish reasons accept

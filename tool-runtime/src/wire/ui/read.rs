@@ -71,7 +71,7 @@ impl ChatReader {
                     Some(Suspension::Approval) => ResultSource::Pending,
                     None => ResultSource::Ended,
                 };
-                // Clients get masked or prepared arguments, so arguments cannot be compared.
+                // The UI gets masked arguments, or the payload that a tool prepared, so arguments cannot be compared.
                 let shown = CallMessage::new(call.id.clone(), call.name.clone(), "{}");
                 issued.insert(call.id.clone(), (shown, answer));
             }

@@ -106,7 +106,7 @@ impl Steps {
         }
     }
 
-    /// The token counts of the turn so far.
+    /// The token counts of all steps so far.
     pub(super) fn total(&self) -> Usage {
         self.total
     }
@@ -150,7 +150,8 @@ struct Missing<'a> {
     message: String,
 }
 
-/// The mark of a result that was taken from an earlier call. It is data of the message for the same reason.
+/// The mark of a result that was taken from an earlier call. It is data of the message, because no protocol can attach
+/// it to an output.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct EarlierCallData<'a> {
@@ -173,8 +174,9 @@ struct ApprovalData<'a> {
     names: &'a [NamedArgument],
 }
 
-/// Suspends a call. A client gets its prepared payload, a person the masked arguments. Other data for the person is
-/// data of the message, because no protocol can attach it to the call.
+/// Suspends a call. `shown` replaces the arguments in the UI: for a client, the payload that the tool prepared; for a
+/// person, the masked arguments. Other data for the person is data of the message, because no protocol can attach it
+/// to the call.
 fn suspend(asked: &ApprovalData<'_>, outcome: Outcome, shown: Option<&JsonText>, order: &mut Order) {
     let id = asked.tool_call_id.to_owned();
     if let Some(shown) = shown {

@@ -1,4 +1,4 @@
-//! Effect keys and unknown outcomes, for clients with tasks, held requests and repeated ones.
+//! Effect keys and unknown outcomes, for clients with tasks, with held requests and with repeated requests.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Puts the cases to the compiler: all of them as the binaries of one package, in one run of `cargo check`.
+//! Compiles the cases: all of them as the binaries of one package, in one run of `cargo check`.
 //!
 //! The package has the dependencies of an author's crate and the runtime without features, so that no command line and
 //! no HTTP client is compiled for it. It shares the target folder of the test, so that the macros and their

@@ -39,9 +39,9 @@ pub(in crate::mcp::serve) struct Entering {
 }
 
 enum State {
-    /// It is not suspended yet, and may never be.
+    /// The call is not suspended yet, and may never be.
     Outside,
-    /// It is being written.
+    /// The call is being written to the store.
     Enters(Arc<RunTasks>, CallId),
     Waits(Arc<RunTasks>, CallId),
     Refused(NotSuspended),
@@ -49,10 +49,10 @@ enum State {
 
 /// The outcome for a call that might be suspended.
 pub(in crate::mcp::serve) enum Entered {
-    /// It was not suspended, or no longer is.
+    /// The call was not suspended, or no longer is.
     Nothing,
     Waits(Ticket),
-    /// An identical call of its party is already suspended.
+    /// An identical call of the same party is already suspended.
     Taken,
 }
 

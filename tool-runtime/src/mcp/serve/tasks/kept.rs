@@ -37,7 +37,7 @@ pub(super) struct SavedTask {
 pub(super) struct SavedRunTasks {
     pub(super) run: RunSnapshot,
     pub(super) tasks: BTreeMap<CallId, SavedTask>,
-    /// The digest of the rights of their owner. `None` in documents of earlier versions.
+    /// The digest of the rights of the tasks' owner. `None` in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) rights: Option<Hash>,
 }

@@ -1,5 +1,5 @@
-//! Cleans up after crashed servers. A server that shares their store records and removes the posted decisions on ended
-//! calls, and removes the documents of runs whose calls have ended.
+//! Cleans up after crashed servers. A running server that uses the same store records and removes the decisions that
+//! were posted on ended calls. It also removes the documents of runs whose calls have ended.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -52,8 +52,8 @@ pub(in crate::mcp::serve) struct Left {
     runs: Option<Instant>,
 }
 
-/// The party of a run that an MCP server stored. `None` if this server continues the run, or if no MCP server stored
-/// it.
+/// The principal and the tenant of a run that an MCP server stored. `None` if this server continues the run, or if no
+/// MCP server stored it.
 type Owner = Option<(Option<Arc<str>>, Option<Arc<str>>)>;
 
 impl Left {
@@ -123,7 +123,7 @@ impl Left {
     }
 }
 
-/// Whether each call that a message decides on has ended. A call that another server runs has not.
+/// Whether each call that a message decides on has ended. A call that another server still runs has not ended.
 async fn are_over(served: &Served, run_id: &Arc<str>, post: &Post) -> Result<bool, StoreError> {
     for question in &post.answers {
         let of_call = RecordFilter::call(Arc::clone(run_id), question.call_id().clone());
@@ -134,7 +134,7 @@ async fn are_over(served: &Served, run_id: &Arc<str>, post: &Post) -> Result<boo
     Ok(!post.answers.is_empty())
 }
 
-/// Returns the party of a run that an MCP server stored, if this server does not continue the run.
+/// Returns the principal and the tenant of a run that an MCP server stored, if this server does not continue the run.
 async fn left(served: &Served, run_id: &Arc<str>) -> Result<Owner, StoreError> {
     let query = Query { scope: Some(Arc::clone(run_id)), limit: 1, ..Query::new(DocumentKind::Run) };
     let found = served.runner.store().list(&query).await?.pop();

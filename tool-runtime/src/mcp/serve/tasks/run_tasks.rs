@@ -77,7 +77,7 @@ pub(super) struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeliveryState {
     No,
-    /// A request is being answered with it.
+    /// A request is being answered with the result.
     Sent,
     Yes,
 }
@@ -98,9 +98,9 @@ pub(super) enum State {
     Waits(Box<PendingCall>),
     Works,
     Ended(ToolExecResult),
-    /// It ended with an unknown outcome, and the server asks its client about the outcome.
+    /// The call ended with an unknown outcome, and the server asks its client about the outcome.
     Unsettled(ToolExecResult, Box<UnsettledCall>),
-    /// It ended with an unknown outcome, which has been settled.
+    /// The call ended with an unknown outcome, which has been settled.
     Settled(ToolExecResult),
 }
 
@@ -251,8 +251,8 @@ impl RunTasks {
         })
     }
 
-    /// Stores the result of a call that the store returned. A result of a decision carried out in this process takes
-    /// precedence, because it has the files of the call, which the store does not have.
+    /// Keeps the result that the store has for a call. A result that this process has for the call takes precedence,
+    /// because it has the files of the call, which the store does not have.
     fn ended_elsewhere(&self, id: &CallId, result: ToolExecResult, now: Timestamp) -> State {
         let mut calls = self.calls();
         match calls.get_mut(id) {
@@ -398,10 +398,10 @@ impl Entry {
     /// Returns the time from which the task may be removed.
     fn until(&self) -> Timestamp {
         let from = match (&self.ended, self.saved.answered) {
-            // Its client has probably received the result, and may repeat the call to make a second one.
+            // The client has probably received the result, and may repeat the call to make a second one.
             (_, Some(answered)) => answered,
             (None, _) => self.saved.expires,
-            // Its client may repeat the call for as long as the call could have been suspended.
+            // The client may repeat the call for as long as the call could have been suspended.
             (Some((_, ended)), _) if self.saved.asked_as.is_some() => self.saved.expires.max(*ended),
             // First the time in which the client can answer the question, then the usual time.
             (Some((_, ended)), _) if self.outcome.is_asked && !self.outcome.is_settled => {

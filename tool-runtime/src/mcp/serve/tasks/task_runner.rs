@@ -77,8 +77,8 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
     while deciding.join_next().await.is_some() {}
 }
 
-/// The last failure of a read that each round repeats, to log it only once. For example, a message of a newer server
-/// stays unreadable.
+/// The last failure of a read that the task runner makes in each round. A failure that repeats, such as an unreadable
+/// message of a newer server, is logged only once.
 #[derive(Default)]
 struct LastFailure(Option<&'static str>);
 

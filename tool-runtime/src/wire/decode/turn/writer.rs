@@ -35,7 +35,7 @@ impl Writer<'_> {
         self.turn.calls.iter_mut().for_each(|call| call.is_void = true);
     }
 
-    /// Voids the second of two calls if both have the same name and arguments.
+    /// Marks the second of two calls, so that it does not run, if both have the same name and arguments.
     pub(crate) fn drop_repeat(&mut self, first: usize, second: usize) {
         let of =
             |at: usize| self.turn.calls.get(at).map(|call| (&call.name, call.object.as_deref().unwrap_or(&call.text)));

@@ -66,7 +66,8 @@ pub(super) fn remove(value: &mut Node, schema: &Node, root: &Node) -> bool {
     }
 }
 
-/// Whether at least one shape declares the property, and every such shape makes it optional and not nullable.
+/// Whether at least one of the [`shapes`] of a schema declares the property, and each that does makes it optional and
+/// not nullable.
 fn only_closed_copy_allows(key: &str, shapes: &[&Node], root: &Node) -> bool {
     let mut known = shapes.iter().filter_map(|shape| Some((shape, shape.get("properties")?.get(key)?))).peekable();
     known.peek().is_some()

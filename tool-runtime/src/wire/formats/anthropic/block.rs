@@ -198,8 +198,8 @@ impl Added {
     }
 }
 
-/// The requests that may contain a block. Any model may read the calls of server tools, their results and files. Other
-/// blocks may be sealed by the model that wrote them, as thinking is.
+/// The requests that may contain a block. Any model may read the calls, results and files of server tools, which
+/// Anthropic runs. Other blocks may be sealed by the model that wrote them, as thinking is.
 fn bound_to(block: &str) -> BoundTo {
     let block = read::<ContentBlock<'_>>(block).unwrap_or_default();
     match block.kind.get() {

@@ -73,7 +73,7 @@ impl Dialect for Anthropic {
         Some(("tool_choice", choice))
     }
 
-    // The limit to one call is a field of the tool choice, so the request needs one.
+    // The limit to one call is a field of the tool choice, so the request needs a tool choice.
     fn parallel(&self, parallel: bool, body: &mut Map<String, Value>) {
         if !parallel {
             let choice = body.entry("tool_choice").or_insert_with(|| json!({ "type": "auto" }));

@@ -83,7 +83,7 @@ impl<'a> Model<'a> {
         self.version < (4, 7)
     }
 
-    /// A token limit of a turn that all models of this age accept.
+    /// The token limit of a turn if the settings have none. Models before Claude 3.7 accept no more than 4,096.
     pub(super) fn limit(&self) -> u32 {
         if self.version < (3, 7) { 4096 } else { MAX_OUTPUT_TOKENS }
     }

@@ -35,7 +35,7 @@ pub(in crate::wire::formats) fn limit(settings: &RequestSettings, model: &str, i
     let usual = model.map_or(MAX_OUTPUT_TOKENS, |model| model.limit());
     let takes_levels = model.is_none_or(|model| model.thinking() != Thinking::Budget);
     match settings.reasoning {
-        // Without streaming, such a long answer would take longer than connections may be silent.
+        // Without streaming, the connection would be silent for too long while the model writes so many tokens.
         Some(ReasoningEffort::XHigh | ReasoningEffort::Max) if is_streamed && takes_levels => MAX_OUTPUT_TOKENS_OF_MUCH,
         Some(ReasoningEffort::Tokens(tokens)) => usual.saturating_add(tokens),
         _ => usual,
@@ -52,7 +52,7 @@ pub(super) fn settings(settings: &RequestSettings, model: Option<&str>, out: &mu
             out.lose("temperature", &format!("the provider takes no temperature {why}"));
         }
         match settings.top_p {
-            // A value without an effect is left out without a loss.
+            // A `top_p` of 1 has no effect, so leaving it out is not a loss.
             Some(share) if !samples => {
                 out.body.remove("top_p");
                 if share < 1.0 {

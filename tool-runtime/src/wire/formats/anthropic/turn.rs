@@ -94,8 +94,8 @@ impl<'a> Turn<'_, 'a> {
     }
 
     /// Writes a part of a model that declined. Only its text and the calls of server tools with their results are sent
-    /// back; the provider refuses the rest ("Refusals and fallback", continuing the conversation). Its calls for the
-    /// client are void.
+    /// back; the provider refuses the rest ("Refusals and fallback", continuing the conversation). The client does not
+    /// execute its calls.
     fn declined_part(&mut self, part: &'a Part, without_results: &[String]) {
         let block =
             part.provider_state().and_then(|provider_state| self.out.fits(Some(provider_state))).and_then(block);

@@ -21,7 +21,7 @@ shape! {
 }
 
 shape! {
-    /// The tokens of one pass over the request.
+    /// The tokens of one pass of a model over the request: an entry of `iterations`.
     struct Pass {
         "input_tokens" => input: Count,
         "output_tokens" => output: Count,
@@ -30,7 +30,7 @@ shape! {
     }
 }
 
-/// The numbers of tokens read, read from the cache, written to the cache, and written.
+/// The numbers of input tokens, tokens read from the cache, tokens written to the cache, and output tokens.
 type Kinds = [u64; 4];
 
 impl Pass {
@@ -59,7 +59,7 @@ impl Counts {
     }
 
     /// Adds the counts of an event and returns the tokens so far. Later counts replace earlier ones, except that a
-    /// final count of zero tokens read is ignored: some gateways send it.
+    /// final count of zero input tokens is ignored: some gateways send it.
     pub(super) fn update(&mut self, tokens: &Tokens) -> Usage {
         let message = &mut self.message;
         let read = tokens.input.count().filter(|tokens| *tokens > 0);

@@ -140,8 +140,8 @@ impl Parts {
     }
 }
 
-/// The requests that may contain another part. Any model may read code that Gemini ran and its output, unless the part
-/// is signed.
+/// The requests that may contain a part that is neither text, a thought, a call nor a file. Any model may read code
+/// that Gemini ran and its output, unless the part is signed.
 fn bound_to(part: &str) -> BoundTo {
     let is_code = part != "{}" && without(part, &["executableCode", "codeExecutionResult"]) == "{}";
     if is_code { BoundTo::Format } else { BoundTo::Model }

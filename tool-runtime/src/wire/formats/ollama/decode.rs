@@ -83,7 +83,7 @@ impl Dialect for Ollama {
                     turn.media(media);
                 }
             }
-            // Each listed call is complete, and lists add up (rule O1 of `wire`).
+            // Each listed call is complete, and the lists of several lines add up (rule O1 of `wire`).
             for Whole { value: call, text } in message.tool_calls.iter() {
                 let function = call.function.0.as_ref();
                 let name = function.map_or("", |function| function.value.name.get());

@@ -58,7 +58,7 @@ impl Dialect for Chat {
         if let Some(message) = choice.message.object() {
             self.message(&message, turn);
         }
-        // Snowflake Cortex sends `"finish_reason": ""` in a complete document.
+        // Snowflake Cortex sends `"finish_reason": ""` in a complete document, so an empty reason ends the turn well.
         if choice.finish_reason.came() && choice.finish_reason.get().is_empty() {
             turn.provider_finish("");
             return turn.end_well();
@@ -115,7 +115,7 @@ impl Chat {
 
     fn delta(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
         self.text(delta, turn);
-        // Some servers fill both fields with the same call, which must not run twice.
+        // Some servers send the same call in `tool_calls` and in `function_call`. It must not run twice.
         if delta.tool_calls.is_empty()
             && let Some(function) = delta.function_call.object::<Function<'_>>()
             && (self.legacy.is_some() || !function.is_empty())

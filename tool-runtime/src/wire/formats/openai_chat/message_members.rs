@@ -89,7 +89,7 @@ impl MessageMembers {
         }
         self.content |= content.came();
         self.plain |= plain.came();
-        // If a server fills both fields, they contain the same reasoning.
+        // If a server fills both `reasoning_content` and `reasoning`, they contain the same text.
         let text = if content.get().is_empty() { plain.get() } else { content.get() };
         self.think(text, turn);
         let details = delta.rare.get("reasoning_details").map(|list| self.details.add(list)).unwrap_or_default();

@@ -174,7 +174,8 @@ impl<'o, 'a> Replay<'o, 'a> {
         if is_whole && is_readable && same {
             return self.push(Object::new().with_provider_state(Some(came.text)));
         }
-        // The call's id differs here, its arguments are not JSON, or its reasoning is missing.
+        // The item cannot be sent unchanged: its id or name differs from the call's in this request, its arguments are
+        // not an object, or its reasoning is missing.
         let kept = if is_whole {
             only(came.text, &["id", "input", "namespace", "caller"])
         } else {

@@ -1,4 +1,4 @@
-//! Notices about calls of clients: each event writes one, as through every other door.
+//! Notices about calls of clients: each event writes one, as for calls that do not come from MCP.
 
 use tool_runtime::store::StoredNotice;
 
