@@ -315,6 +315,41 @@ fn an_output_without_values_is_named() {
     assert_eq!(disagreements(&catalog, |_, _| {}), [expected]);
 }
 
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Picked {
+    /// A text that cannot be made.
+    #[schemars(regex(pattern = "^(?=a)b$"))]
+    text: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Offer {
+    /// A question.
+    question: String,
+}
+
+/// The client's result has no value that the generator can make.
+#[tool(
+    name = "bad__picked",
+    effect = read_only,
+    execution = client,
+    client_result = Picked,
+    prepare = ["question"],
+    redact = ["text"],
+)]
+fn picked(
+    /// A question.
+    question: String,
+) -> Result<Offer, ToolError> {
+    Ok(Offer { question })
+}
+
+#[test]
+fn the_result_of_a_client_is_checked() {
+    let [unmade] = &found!(picked)[..] else { panic!("one line") };
+    assert!(unmade.starts_with("bad__picked: no value of the client's result can be made: /text: "), "{unmade}");
+}
+
 /// The writer filters an object in place of a leaf, so a value that is one would be missing from the visible output.
 #[test]
 fn a_constant_object_is_no_leaf() {

@@ -168,6 +168,33 @@ fn refused_keys_are_renamed_in_every_cut() {
 }
 
 #[test]
+fn the_arguments_of_several_calls_may_arrive_in_turns() {
+    let calls = [("a", ["{\"a\":", "1}"]), ("b", ["{\"b\":", "2}"]), ("c", ["{\"c\"", ":3}"])];
+    let mut random = Random(11);
+    for _ in 0..500 {
+        let (mut list, mut left) = (Vec::new(), [0; 3]);
+        while left != [4; 3] {
+            let at = random.below(3);
+            let (id, deltas) = calls[at];
+            list.push(match left[at] {
+                0 => json!({"type": "tool_start", "id": id, "name": "t"}),
+                step @ (1 | 2) => json!({"type": "tool_args_delta", "id": id, "delta": deltas[step - 1]}),
+                3 => json!({"type": "tool_args", "id": id, "arguments": deltas.concat().parse::<Value>().unwrap()}),
+                _ => continue,
+            });
+            left[at] += 1;
+        }
+        for &protocol in Protocol::ALL {
+            let shown = seen(protocol, &encode(protocol, &events(&json!(list))));
+            for (id, deltas) in calls {
+                let call = shown.calls.iter().find(|call| call.id == id).expect("it is shown");
+                assert_eq!(call.arguments, deltas.concat(), "{protocol}: {list:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn artifacts_and_parents_stay_where_they_exist() {
     let list = events(&json!([{"type": "tool_start", "id": "b", "name": "t", "parent_id": "a"},
         {"type": "tool_result", "id": "b", "result": 1, "artifact": {"x": 2}}]));

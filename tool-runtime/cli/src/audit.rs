@@ -200,9 +200,14 @@ pub(super) async fn audit(cli: &Cli<'_>, action: Audit) -> Result<Exit, Failure>
     }
 }
 
+/// Returns the store that has the records of earlier commands, for a command that could also read them from a file.
+async fn store_or_file(cli: &Cli<'_>) -> Result<Arc<dyn Store>, Failure> {
+    cli.existing_records("`--store URL` or `--records FILE`").await
+}
+
 /// Returns the store that has the records of earlier commands.
 async fn store(cli: &Cli<'_>) -> Result<Arc<dyn Store>, Failure> {
-    cli.existing_records("`--store URL` or `--records FILE`").await
+    cli.existing_records("`--store URL`").await
 }
 
 fn filter(cli: &Cli<'_>, which: RecordArgs) -> RecordFilter {
@@ -234,7 +239,7 @@ async fn each(
         })?;
         return Ok(Exit::Done);
     }
-    let (store, mut exit) = (store(cli).await?, Exit::Done);
+    let (store, mut exit) = (store_or_file(cli).await?, Exit::Done);
     while left > 0 {
         filter.limit = Some(left.min(PAGE));
         let Some(records) = filter.next_page(&*store).await? else { break };
@@ -259,7 +264,9 @@ async fn show(cli: &Cli<'_>, source: &RecordInput, which: RecordArgs) -> Result<
     if cli.settings.json {
         return each(cli, source, filter, print).await;
     }
-    let most = *filter.limit.get_or_insert(ROWS);
+    let most = filter.limit.unwrap_or(ROWS);
+    // One more than the table shows, to find out whether there are more.
+    filter.limit = Some(most.saturating_add(1));
     let mut rows = Vec::new();
     let exit = each(cli, source, filter, |sealed| {
         rows.push(row(sealed));
@@ -270,8 +277,10 @@ async fn show(cli: &Cli<'_>, source: &RecordInput, which: RecordArgs) -> Result<
         terminal::note("no record");
         return Ok(exit);
     }
+    let has_more = rows.len() > most;
+    rows.truncate(most);
     table::print(["TIME", "TOOL", "OUTCOME", "PRINCIPAL", "RUN", "NO", "DECIDED BY", "CALL"], &rows);
-    if rows.len() == most {
+    if has_more {
         terminal::note(&format!("these are the first {most}; --limit shows more, --since later ones"));
     }
     Ok(exit)

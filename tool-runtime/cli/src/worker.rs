@@ -194,10 +194,15 @@ async fn post(
     let (found, _) = queue.find(run, tenant.as_deref()).await.map_err(|error| unknown(run, error))?;
     // The key contains the principal, because calls of different principals can have the same ids.
     let key = |call: &str| Key::waiting(run, tenant.as_deref(), found.principal.as_deref(), &CallId::new(call));
-    let mut named = std::collections::HashSet::new();
-    let calls = decisions.iter().map(|(call, _)| call).chain(answers.iter().step_by(2));
-    if let Some(twice) = calls.into_iter().find(|call| !named.insert(call.as_str())) {
-        let id = terminal::safe(twice);
+    // A call can be named by its id, and by its question.
+    let call_of = |named: &String| match named.parse::<Question>() {
+        Ok(question) => question.call_id().to_string(),
+        Err(_) => named.clone(),
+    };
+    let mut decided = std::collections::HashSet::new();
+    let mut calls = decisions.iter().map(|(named, _)| named).chain(answers.iter().step_by(2)).map(call_of);
+    if let Some(twice) = calls.find(|call| !decided.insert(call.clone())) {
+        let id = terminal::safe(&twice);
         return Err(Failure::usage(format!(
             "the call `{id}` is decided twice; write one of --approve, --deny, --answer"
         )));

@@ -39,10 +39,10 @@ impl Stated {
     }
 }
 
-// The values of statements stay out of logs.
+// Statements stay out of logs, names included, because a tool may take a name from an argument.
 impl fmt::Debug for Stated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stated").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Stated").finish_non_exhaustive()
     }
 }
 
@@ -217,7 +217,7 @@ impl fmt::Display for Difference {
 // Values and looked-up names stay out of logs.
 impl fmt::Debug for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Difference").field("of", &self.of).finish_non_exhaustive()
+        f.debug_struct("Difference").finish_non_exhaustive()
     }
 }
 

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::catalog::{Entry, ToolCatalog};
 use crate::json::Tree;
+use crate::redact::Projector;
 use crate::schema::validator::{Compiled, JsonSchemaValidator, Validator as _};
 use crate::testing::agreement::mutants::Mutant;
 use crate::tool::Schema;
@@ -61,11 +62,15 @@ struct Tool<'a> {
 
 impl Tool<'_> {
     fn check(&mut self, cases: usize) {
-        if self.entry.spec.no_schema.is_none() {
+        let entry = self.entry;
+        if entry.spec.no_schema.is_none() {
             self.arguments(cases);
         }
-        if let Some(payload) = self.entry.payload.clone() {
-            self.output(&payload, cases);
+        if let Some(payload) = &entry.payload {
+            self.output("output", payload, entry.projector.as_ref(), cases);
+        }
+        if let Some(answer) = &entry.answer {
+            self.output("client's result", &answer.schema, Some(&answer.projector), cases);
         }
     }
 
@@ -126,19 +131,19 @@ impl Tool<'_> {
     /// Checks that outputs after redaction match the schema that is published for them. The values come from the schema
     /// and not from the output type, whose `Serialize` is not checked here. A mismatch is a defect of `shown_schema` or
     /// of the writer in this crate. A schema without values is reported.
-    fn output(&mut self, payload: &Schema, cases: usize) {
-        let Some(compiled) = self.compiled("output", payload) else { return };
-        let Some(projector) = self.entry.projector.clone() else { return };
+    fn output(&mut self, what: &str, payload: &Schema, projector: Option<&Arc<Projector>>, cases: usize) {
+        let Some(compiled) = self.compiled(what, payload) else { return };
+        let Some(projector) = projector else { return };
         let Ok(shown) = JsonSchemaValidator.compile_value(&projector.shown_schema(&payload.to_value())) else {
-            self.found.insert("the schema of the visible output cannot be compiled".to_owned());
+            self.found.insert(format!("the schema of the visible {what} cannot be compiled"));
             return;
         };
-        self.made("output", &payload.to_value(), &compiled, cases, |value| {
+        self.made(what, &payload.to_value(), &compiled, cases, |value| {
             let projected = projector.project(value, usize::MAX).map_err(|error| error.to_string())?;
             let value: Value = serde_json::from_str(projected.shown.get()).unwrap_or_default();
             shown.check(&Tree::from_value(&value)).map_err(|violations| {
                 let first = violations.first().map_or("", |violation| &violation.pointer);
-                format!("{first}: the visible output does not match its published schema")
+                format!("{first}: the visible {what} does not match its published schema")
             })
         });
     }

@@ -34,6 +34,22 @@ fn count(rig: &Rig, words: &[&str]) -> usize {
 }
 
 #[test]
+fn missing_records_are_named_with_the_options_of_the_command() {
+    let rig = Rig::new();
+    for (words, reads_files) in [
+        (&["audit", "show"][..], true),
+        (&["audit", "verify"], true),
+        (&["audit", "open"], false),
+        (&["audit", "anchor"], false),
+        (&["audit", "export", "--anchors"], false),
+    ] {
+        let refused = rig.run(words).code(2).stderr;
+        assert!(refused.contains("--store URL"), "{words:?}: {refused}");
+        assert_eq!(refused.contains("--records FILE"), reads_files, "{words:?}: {refused}");
+    }
+}
+
+#[test]
 fn records_are_found_by_what_they_say() {
     let rig = history();
     let all = lines(&rig.run(&["audit", "show", "--json"]).code(0));
@@ -56,6 +72,11 @@ fn records_are_found_by_what_they_say() {
         (&["--limit", "2"], 2),
     ] {
         assert_eq!(count(&rig, words), expected, "{words:?}");
+    }
+    for (limit, rows, has_more) in [("4", 4, true), ("5", 5, false), ("6", 5, false)] {
+        let shown = rig.run(&["audit", "show", "--limit", limit]).code(0);
+        assert_eq!(shown.stdout.lines().count() - 1, rows, "{shown:?}");
+        assert_eq!(shown.stderr.contains("these are the first"), has_more, "{shown:?}");
     }
     let table = rig.run(&["audit", "show", "--kind", "decision"]).code(0).stdout;
     assert!(table.starts_with("TIME") && table.contains("tasks__delete_task"), "{table}");

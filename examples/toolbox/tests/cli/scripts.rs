@@ -39,3 +39,16 @@ fn a_client_runs_a_script_over_tools_that_only_read() {
     let records = rig.run(&["--policy", "code.toml", "--json", "call", "notes__list_notes", "{}"]).code(0);
     assert!(!records.stdout.contains("\"x\""), "{records:?}");
 }
+
+#[test]
+fn an_explanation_names_the_rule_that_allows_a_graph() {
+    let rig = Rig::new();
+    rig.write("roles.toml", "[roles.admin]\nallowed_graphs = ['code']\n");
+    let explain = ["--policy", "roles.toml", "policy", "explain", "graph__code"];
+    let allowed = rig.run(&[&explain[..], &["--role", "admin", "--arguments", r#"{"script":"1"}"#]].concat());
+    assert!(allowed.stdout.contains("roles.admin.allowed_graphs: `roles.admin` may use it"), "{allowed:?}");
+    let denied = rig.run(&explain).code(3);
+    assert!(denied.stdout.contains("names it under `allowed_graphs`"), "{denied:?}");
+    let nested = rig.run(&[&explain[..], &["--role", "admin", "--caller", "graph:other"]].concat()).code(3);
+    assert!(nested.stdout.contains("graph.depth: a graph may not call another graph"), "{nested:?}");
+}

@@ -72,7 +72,7 @@ pub(super) async fn check(cli: &Cli<'_>, source: &RecordInput, with: With) -> Re
     let checked = match &source.records {
         Some(path) => verification.verify_lines(&kept, with.part, |check| each_line(path, check))?,
         None => {
-            let store = super::store(cli).await?;
+            let store = super::store_or_file(cli).await?;
             let watched = terminal::is_watched();
             let progress = |records| {
                 if watched {

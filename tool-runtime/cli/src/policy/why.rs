@@ -27,11 +27,18 @@ pub(super) fn of(
     let (table, rest) = rule.split_once('.').unwrap_or((rule, ""));
     let (subject, key) = rest.rsplit_once('.').unwrap_or((rest, ""));
     match (table, key) {
-        ("allowed_tools", _) if decision.verdict == Verdict::Allow => "every run may call it".to_owned(),
-        ("allowed_tools", _) => "neither the policy nor a table that applies to the run names it".to_owned(),
+        ("allowed_tools" | "allowed_graphs", _) if decision.verdict == Verdict::Allow => {
+            "every run may call it".to_owned()
+        }
+        ("allowed_tools" | "allowed_graphs", _) => {
+            format!("neither the policy nor a table that applies to the run names it under `{table}`")
+        }
+        ("graph", _) => "a graph may not call another graph".to_owned(),
+        ("run", _) => "the tools of the run do not include it".to_owned(),
+        ("servers", _) => format!("the policy disables the server `{subject}`"),
         ("callers", "allowed_tools") => format!("calls of `{subject}` may use other tools only"),
         ("callers", _) => format!("calls of `{subject}` may not use it"),
-        ("roles" | "principals" | "attributes" | "tenants", "allowed_tools") => {
+        ("roles" | "principals" | "attributes" | "tenants", "allowed_tools" | "allowed_graphs") => {
             format!("`{table}.{subject}` may use it")
         }
         ("roles" | "principals" | "attributes" | "tenants", _) => format!("`{table}.{subject}` may not use it"),

@@ -105,6 +105,7 @@ impl Order {
         if self.over {
             return;
         }
+        self.close_complete(event);
         if self.must_wait(event) {
             self.held.push(event.clone());
             return;
@@ -132,17 +133,21 @@ impl Order {
         self.calls.iter().find(|call| self.protocol == Protocol::DataStream && !call.is_closed())
     }
 
-    fn must_wait(&mut self, event: &UiEvent) -> bool {
-        let (Some(id), Some(front)) = (event.call(), self.front()) else { return false };
-        if front.part.id == id {
-            return false;
-        }
-        if front.is_complete() {
+    /// Closes each front call whose argument text is complete when an event of another call arrives. The held events
+    /// are older than this event, so they are written first.
+    fn close_complete(&mut self, event: &UiEvent) {
+        while let Some(front) = self.front()
+            && event.call().is_some_and(|id| id != front.part.id)
+            && front.is_complete()
+        {
             let front = front.part.id.clone();
             self.close(&front);
-            return self.must_wait(event);
+            self.release();
         }
-        true
+    }
+
+    fn must_wait(&self, event: &UiEvent) -> bool {
+        self.front().is_some_and(|front| event.call().is_some_and(|id| id != front.part.id))
     }
 
     fn release(&mut self) {
