@@ -48,7 +48,7 @@
 //! | [`ToolInvocationRecord`] | the record of a call in the [`store`] |
 //! | [`Agent`](agent::Agent) | the loop in which a model and a run take turns (feature `agent`) |
 //!
-//! The modules, in the order in which a call passes them:
+//! The modules:
 //!
 //! | module | holds |
 //! | --- | --- |
@@ -67,8 +67,8 @@
 //! | [`error`] | the errors of tools and of parsers |
 //! | [`testing`] | a preset runner for tests of tools |
 //!
-//! Other packages use the public items of this crate. `tool-runtime-sql` is a store in SQLite or PostgreSQL, and
-//! `tool-runtime-cli` a command line that applications embed. Each adapter to another crate is a separate package:
+//! These packages extend this crate: `tool-runtime-sql` is a store in SQLite or PostgreSQL, and `tool-runtime-cli` a
+//! command line that applications embed. Each adapter to another crate is a separate package:
 //! `tool-runtime-rig`, `tool-runtime-async-openai` and `tool-runtime-genai` convert a run's tools to the types of the
 //! crate in their name, and `tool-runtime-restate` keeps conversations in workflows of Restate.
 //!
@@ -78,11 +78,12 @@
 //! Futures of this crate need a tokio runtime with its timer enabled.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// Without `agent`, the items that only the agent loop uses are dead code. They have no `cfg`, so every build compiles
-// the same items.
+// Without `agent`, the items of other modules that only the agent loop uses are dead code. They have no `cfg`, so that
+// every build checks them.
 #![cfg_attr(not(feature = "agent"), allow(dead_code, unused_imports))]
 
-// `::tool_runtime` also resolves inside this crate, so its own doctests and tests can use the macros.
+// The macros expand to paths such as `::tool_runtime::..`. With this line, these paths also resolve inside this crate,
+// so its unit tests can use the macros.
 extern crate self as tool_runtime;
 
 #[doc(hidden)]

@@ -1,7 +1,11 @@
 //! Redaction: of an output, only the leaves (scalars and arrays of scalars) on the tool's allowlist are ever written.
 //!
-//! The unredacted form of an output never exists as data. [`Projector`] serialises an output with its own
-//! `serde::Serializer`, which skips all other leaves while it writes JSON.
+//! [`Projector`] serialises an output with its own `serde::Serializer`, which skips all other leaves while it writes
+//! JSON. No unredacted JSON of a typed output exists. The output of a dynamic tool, such as a tool of an MCP server, is
+//! a [`Value`](serde_json::Value) until it is projected.
+//!
+//! The module also writes texts from arguments: with sensitive arguments masked for records, events and approvals, as
+//! the sentence for an approver (`summary`), and as the effect key (`once`).
 
 mod attachments;
 mod changes;

@@ -29,7 +29,8 @@ use crate::store::runs::Taker;
 use crate::store::{Document, DocumentKind, Key, POLL, RunLease, Store, StoreError, StoredRun, Transaction, transact};
 use tenant_rotation::TenantRotation;
 
-/// The interval at which the records of all runs are anchored, and obsolete documents are removed.
+/// The interval at which the records of all runs are anchored (the hash of each run's last record is stored, so that a
+/// later removal is detected), and obsolete documents are removed.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
 
 /// The maximum of [`Worker::runs_per_tenant`], because each lease and renewal writes the whole list of the tenant's
@@ -51,7 +52,7 @@ type Prepare = Arc<dyn Fn(&StoredRun, RunOptions) -> RunOptions + Send + Sync>;
 /// use tool_runtime::ToolRunner;
 /// use tool_runtime::store::StoreError;
 ///
-/// /// Works until `ended` resolves. Runs that have not ended then are saved, and another worker takes them.
+/// /// Works until `ended` resolves. Then it saves the runs that are not complete, and another worker takes them.
 /// async fn work(model: impl ModelClient + 'static, runner: ToolRunner) -> Result<(), StoreError> {
 ///     let ended = async { std::future::pending::<()>().await };
 ///     Worker::new(Agent::new(model), runner).name("worker-1").concurrency(8).run(ended).await
@@ -108,8 +109,8 @@ impl Worker {
         self
     }
 
-    /// Sets how long a starting worker waits for a store that it cannot reach. If the store fails later, the worker
-    /// waits without a limit.
+    /// Sets how long a starting worker waits for a store that it cannot reach. If the store fails after the start, the
+    /// worker waits without a limit.
     pub const fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
@@ -154,12 +155,12 @@ impl Worker {
     }
 
     /// Continues runs until `shutdown` resolves; then finishes the steps that have begun, and releases the leases.
-    /// Every minute, and at the end, the worker anchors the records of all runs
-    /// ([`anchor`](trait@Store#method.anchor)). Every minute it also removes obsolete documents ([`ToolRunner::sweep`])
-    /// and emits [`RunQueue::depth`] as metrics.
+    /// Every minute, and at the end, the worker anchors the records of all runs: it stores the hash of each run's last
+    /// record ([`anchor`](trait@Store#method.anchor)). Every minute it also removes obsolete documents
+    /// ([`ToolRunner::sweep`]) and emits [`RunQueue::depth`] as metrics.
     ///
-    /// If the store fails later, the worker retries every second. Poll the future inside a tokio runtime with an
-    /// enabled timer.
+    /// If the store fails after the start, the worker retries every second. Poll the future inside a tokio runtime with
+    /// an enabled timer.
     ///
     /// # Errors
     /// At the start, the store cannot be reached within the [`patience`](Self::patience), or permanently refuses
@@ -329,7 +330,7 @@ struct WorkerState {
 struct Leased {
     lease: RunLease,
     run: StoredRun,
-    /// The time before the request for the lease.
+    /// The time at which the lease was requested, from which this process counts the lease.
     requested_at: LeaseTime,
     /// The document that counts the leased runs of the tenant. `None` without a limit.
     slots: Option<Key>,

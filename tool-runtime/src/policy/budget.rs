@@ -16,7 +16,7 @@ pub(crate) struct Budgets {
     /// For one call of any tool.
     #[serde(deserialize_with = "parse::table")]
     pub default: ToolBudget,
-    /// For one call of this tool; absent keys come from `default`.
+    /// For one call of this tool; absent keys come from the tool's server, else from `default`.
     #[serde(deserialize_with = "parse::named_map")]
     pub tools: BTreeMap<String, ToolBudget>,
     /// For one run.
@@ -26,10 +26,11 @@ pub(crate) struct Budgets {
     /// limit applies. The task also uses the remaining budget of the calling run.
     #[serde(deserialize_with = "allowance::of_graphs", skip_serializing_if = "BTreeMap::is_empty")]
     pub graphs: BTreeMap<String, Allowance>,
-    /// For all runs of a principal in a tenant, in all processes that share a store. Each window has its own budget.
+    /// For all runs of a principal in a tenant, in all processes that share a store. Each budget has a window, the
+    /// period after which its used amounts start again at zero.
     #[serde(deserialize_with = "allowance::shared", skip_serializing_if = "Vec::is_empty")]
     pub principal: Vec<Allowance>,
-    /// For all runs of a tenant, in all processes that share a store. Each window has its own budget.
+    /// For all runs of a tenant, in all processes that share a store. Each budget has a window.
     #[serde(deserialize_with = "allowance::shared", skip_serializing_if = "Vec::is_empty")]
     pub tenant: Vec<Allowance>,
 }
@@ -93,7 +94,8 @@ impl Budgets {
     }
 }
 
-/// Size limits, unless the budget of a tool sets its own.
+/// The size limits of a call. `max_argument_bytes` and `max_result_bytes` of a budget replace `argument_bytes` and
+/// `result_bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct PolicyLimits {

@@ -280,7 +280,8 @@ pub(super) async fn begin(
     // - `synchronous_commit`: `remote_apply` is stricter than `on`, so it is kept.
     // - The timeouts make the server end the transaction of a stopped worker, so that other transactions do not wait
     //   for its locks.
-    // - `enable_seqscan`: PostgreSQL keeps a plan that it made for a small table when the table has grown.
+    // - `enable_seqscan`: for a small table, PostgreSQL plans a scan of the whole table. It keeps this plan after the
+    //   table has grown, so scans are off from the start.
     let sql = format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED; \
          SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') \

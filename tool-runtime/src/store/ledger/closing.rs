@@ -21,15 +21,14 @@ const AGAIN: Duration = Duration::from_secs(60 * 60);
 
 /// Whether a call has begun and not ended, and its owner can no longer write.
 ///
-/// A worker passes its lease as `held`. A process that had the run before this worker can no longer write.
+/// `held` is the lease of the worker that has the run now, or `None` for a caller without one. With a lease, a call of
+/// the run's earlier worker is abandoned even before that worker's own lease on the call ends.
 pub(crate) fn is_abandoned(transaction: &Transaction, key: &Key, held: Option<&RunLease>) -> bool {
     let (now, worker) = (transaction.now(), held.map(|lease| lease.epoch));
     matches!(transaction.get(key), Some(Document::Call(entry)) if !entry.is_finished() && entry.is_abandoned(now, worker))
 }
 
-/// Closes an abandoned call as `outcome_unknown`. Returns whether it was closed.
-///
-/// A worker passes its lease as `held`. A process that had the run before this worker can no longer write.
+/// Closes a call that [is abandoned](is_abandoned) as `outcome_unknown`. Returns whether it was closed.
 pub(crate) fn close_abandoned(
     transaction: &mut Transaction,
     key: &Key,
@@ -76,7 +75,8 @@ fn close_if(
     Ok(true)
 }
 
-/// Returns the id of the run whose owner continues a call: for a call inside a graph, the run that called the graph.
+/// Returns the id of the run that a process has to continue so that the call is continued: for a call inside a graph,
+/// the run that called the graph.
 fn continued_in(key: &Key, entry: &LedgerEntry) -> Arc<str> {
     match &entry.record.caller {
         Caller::Graph { run, .. } => run.as_str().into(),
@@ -104,7 +104,7 @@ pub(crate) async fn is_orphan(store: &dyn Store, key: &Key, entry: &LedgerEntry)
 }
 
 /// Whether `run` has an open call of the graph that works in the run `graph`: the call waits, or has begun and not
-/// ended. A graph that only reads is not in the ledger while it works.
+/// ended. A `read_only` graph that needed no approval is not in the ledger while it works, so it is not found.
 pub(crate) async fn has_graph(store: &dyn Store, run: &str, graph: &str) -> Result<bool, StoreError> {
     let query = |kind| Query { scope: Some(run.into()), ..Query::new(kind) };
     let begun = Query { due: Some(Timestamp::MAX), ..query(DocumentKind::Call) };
@@ -129,8 +129,8 @@ pub(crate) async fn has_graph(store: &dyn Store, run: &str, graph: &str) -> Resu
 /// belongs to the run that called the graph, unless it [is an orphan](is_orphan) and that run is idle.
 ///
 /// If the store has the document of the run, the run is made due instead. The worker that takes the run lets the tool
-/// reconcile or repeat the call, or closes the call. A run under the lease of a worker is left alone, and so is a run
-/// of an engine, until a week after the call's lease has ended.
+/// reconcile or repeat the call, or closes the call. The result is also `false` while a worker has a lease on the run.
+/// For a run that an engine continues, it is `false` until a week after the call's lease has ended.
 pub(crate) fn is_left(transaction: &mut Transaction, key: &Key, is_orphan: bool) -> Result<bool, StoreError> {
     let now = transaction.now();
     let Some(Document::Call(entry)) = transaction.get(key) else { return Ok(false) };
@@ -171,7 +171,8 @@ fn may_wake(entry: &LedgerEntry, run: &StoredRun, now: Timestamp) -> bool {
     })
 }
 
-/// Closes a call that [is left](is_left), or [leaves it open](leave_or_close). Returns whether it was closed.
+/// Closes a call that [is left](is_left). If its tool may reconcile or repeat it, the call stays open for a week first
+/// ([`leave_or_close`]). Returns whether it was closed.
 pub(crate) fn close_left(transaction: &mut Transaction, key: &Key, is_orphan: bool) -> Result<bool, StoreError> {
     if is_left(transaction, key, is_orphan)? { leave_or_close(transaction, key, None) } else { Ok(false) }
 }
