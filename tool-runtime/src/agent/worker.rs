@@ -164,8 +164,7 @@ impl Worker {
     ///
     /// # Errors
     /// At the start, the store cannot be reached within the [`patience`](Self::patience), or permanently refuses
-    /// writes, like a read-only replica. A full disk or a held lock is not an error: the worker retries, as after a
-    /// later failure.
+    /// writes, like a read-only replica. A full disk or a held lock is not an error: the worker starts and retries.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), StoreError> {
         let owner = format!("{}-{}", self.name, uuid::Uuid::new_v4().simple()).into();
         let Self { agent, runner, concurrency, lease, patience, prepare, .. } = self;

@@ -171,14 +171,14 @@ fn may_wake(entry: &LedgerEntry, run: &StoredRun, now: Timestamp) -> bool {
     })
 }
 
-/// Closes a call that [is left](is_left). If its tool may reconcile or repeat it, the call stays open for a week first
-/// ([`leave_or_close`]). Returns whether it was closed.
+/// Closes a call that [is left](is_left), or leaves it open ([`leave_or_close`]). Returns whether it was closed.
 pub(crate) fn close_left(transaction: &mut Transaction, key: &Key, is_orphan: bool) -> Result<bool, StoreError> {
     if is_left(transaction, key, is_orphan)? { leave_or_close(transaction, key, None) } else { Ok(false) }
 }
 
-/// Closes an abandoned call. If its tool may reconcile or repeat it and the ledger has the call as it began, the call
-/// stays open for a week for a process that can take it over. Returns whether it was closed.
+/// Closes an abandoned call, or leaves it open. The call is left open if its tool may reconcile or repeat it and the
+/// ledger has the call as it began; a process can then take it over, until a week after the end of the call's lease.
+/// Returns whether it was closed.
 ///
 /// While a call is left open, its outcome counts as unknown, so the next call of the same effect requires an approval.
 /// The process that began the call can no longer write its end.
