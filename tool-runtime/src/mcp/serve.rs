@@ -28,8 +28,8 @@
 //! # }
 //! ```
 //!
-//! A client sees the tools that its run may use, sorted by name. Each call passes through
-//! [`Run::exec`](crate::Run::exec), which applies the policy, redacts the result and records the call. The client
+//! A client sees the tools that its run may use, sorted by name. Each call passes the gate
+//! ([`Run::exec`](crate::Run::exec)), which applies the policy, redacts the result and records the call. The client
 //! receives the part of a result that everyone may see (`redact`); fields that only the application's own model may see
 //! (`model`) are omitted. The principal of a request comes from the [`Authenticator`], never from the client. A call
 //! that needs an approval becomes a task (SEP-2663) if its client supports tasks. For any other client the server holds
@@ -38,7 +38,8 @@
 //! [`McpServerBuilder::ask_clients`] and the policy's `own_calls` allow it.
 //!
 //! A stdio connection, or an HTTP session, uses one run at a time; a new run starts when the policy's `[mcp] window`
-//! has passed. The protocol revision 2026-07-28 has no HTTP sessions, so each request is a separate run.
+//! has passed. The protocol revision 2026-07-28 has no HTTP sessions, so each request is a separate run, without the
+//! labels and the evidence (ids that results showed) of earlier requests.
 //!
 //! The gate reads the arguments of a call as its client wrote them: a repeated key is refused, and a number keeps its
 //! digits. `rmcp` traces whole requests and results. A `tracing` subscriber that must not see values has to filter out
