@@ -4,8 +4,8 @@
 //! An [`Agent`] holds a model and the settings of the loop. A [`Conversation`] holds a history and the
 //! [`Run`](crate::runner::Run) that its calls go through. A [`UiStream`] encodes the events of a request for a chat UI.
 //! [`ModelClient`] is the trait that calls a model: `testing::ScriptedModel` implements it for tests, `http::HttpModel`
-//! (feature `http`) for endpoints. [`Conversation::ask`] returns the answer as a Rust type. [`Agent::settings`] sets
-//! temperature, reasoning and limits.
+//! (feature `http`) for models behind HTTP endpoints. [`Conversation::ask`] returns the answer as a Rust type.
+//! [`Agent::settings`] sets temperature, reasoning and limits.
 //!
 //! ```
 //! use tool_runtime::agent::{Agent, TurnOutcome};
@@ -137,7 +137,7 @@ impl Agent {
     }
 
     /// Limits the model's turns for one message of the user; 16 by default. A request that needs more ends as
-    /// [`StopReason::TurnLimit`].
+    /// [`StopReason::TurnLimit`]; with 0 the model is never asked.
     pub const fn max_turns(mut self, turns: u32) -> Self {
         self.max_turns = turns;
         self
@@ -184,7 +184,8 @@ impl Agent {
         hashing.finish()
     }
 
-    /// Sets the prices per million tokens, in the unit of the policy's cost budget; zero by default.
+    /// Sets the prices per million tokens, in the unit of the policy's cost budgets; zero by default, so that no turn
+    /// uses such a budget.
     pub const fn prices(mut self, prices: Prices) -> Self {
         self.prices = prices;
         self

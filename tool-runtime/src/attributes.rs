@@ -165,7 +165,7 @@ pub use tool_runtime_macros::capability;
 /// | `summary` | a sentence for the person who decides on a call: `"Deletes the task {task_id}"`, or a list of sentences, see below |
 /// | `tags` | words that policies and views match: `["money", "calendar"]` |
 /// | `also` | additional words by which the search for tools finds the tool: `["overdue", "to-do"]`. Models do not read them |
-/// | `timeout` | a whole number and `ms`, `s`, `m` or `h`: `"30s"` |
+/// | `timeout` | the time limit of the tool, a whole number and `ms`, `s`, `m` or `h`: `"30s"`; by default only the policy limits it |
 /// | `max_result_bytes` | the largest result, in bytes; items of a longer output that do not fit are left out and counted |
 /// | `idempotent` | running the tool again with the same arguments has no further effect |
 /// | `once` | a key such as `"refund:{payment_id}"`: only one call with the key takes effect, see below |
@@ -296,7 +296,7 @@ pub use tool_runtime_macros::capability;
 /// | --- | --- |
 /// | `#[arg(default = EXPR)]` | may be left out; the schema publishes the default, so its type is `Serialize` |
 /// | `#[arg(sensitive)]` | masked in events, records, approvals and logs |
-/// | `#[arg(evidence = "ns__tool")]` | the value must have appeared earlier in this run; the named tool lists such values |
+/// | `#[arg(evidence = "ns__tool")]` | the value must have appeared in a result of this run or in the user's text; the named tool lists such values |
 /// | `#[serde(..)]` | `rename`, `default`; on the item `rename_all` |
 /// | `#[schemars(..)]` | `range`, `length`, `regex`, `pattern`, `contains`, `email`, `url`, `ip`, `inner`, `title`, `example` |
 ///

@@ -117,14 +117,14 @@ impl Graph {
         self
     }
 
-    /// Sets the time limit of a task; the policy can set less.
+    /// Sets the time limit of a task; the policy can set less. By default only the policy limits it.
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Sets the maximum length of the report, in bytes; the policy can set less. Findings that do not fit are left out,
-    /// the last findings first, and a summary that does not fit is cut.
+    /// Sets the maximum length of the report, in bytes; by default the policy's `max_result_bytes`, which can also set
+    /// less. Findings that do not fit are left out, the last findings first, and a summary that does not fit is cut.
     pub const fn max_output(mut self, bytes: usize) -> Self {
         self.max_output = Some(bytes);
         self

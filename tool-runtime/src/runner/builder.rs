@@ -92,8 +92,8 @@ impl RunnerBuilder {
         self
     }
 
-    /// Sets the broker that resolves connections. Without one, [`build`](Self::build) fails if the policy mentions a
-    /// tool that borrows a connection.
+    /// Sets the broker that resolves connections to users' accounts. Without one, [`build`](Self::build) fails if the
+    /// policy mentions a tool that borrows a connection.
     pub fn broker(mut self, broker: impl ConnectionBroker + 'static) -> Self {
         self.broker = Some(Arc::new(broker));
         self
@@ -109,15 +109,15 @@ impl RunnerBuilder {
         self
     }
 
-    /// Sets how long a call may wait for a person or a client; a day by default.
+    /// Sets how long a call may wait for a person or a client before it expires; a day by default.
     pub fn approval_ttl(mut self, ttl: Duration) -> Self {
         self.approval_ttl = ttl;
         self
     }
 
     /// Sets how long a call with effects counts as running after its process last renewed the call's lease; 30 seconds
-    /// by default, at least one. A running process renews the lease in time. After the lease has expired, any other
-    /// process may close the call as `outcome_unknown`.
+    /// by default, and at least one second. A running process renews the lease in time. After the lease has expired,
+    /// any other process may close the call as `outcome_unknown`.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease.max(Duration::from_secs(1));
         self

@@ -98,7 +98,7 @@ impl Run {
     /// # Errors
     /// The call does not wait for an approval or asks another question now; the decider may not decide on it, which is
     /// recorded; the call needs several approvals, which one person cannot give for later calls, also recorded; the
-    /// grant needs bounds and has none; or the store failed.
+    /// grant allows an `external_side_effect` without a use limit and an expiry; or the store failed.
     pub async fn remember(
         &self,
         question: &Question,
@@ -125,7 +125,7 @@ impl Run {
         client::client_result(self, call_id, value).await
     }
 
-    /// Closes a call that waits for its client because the client could not execute it.
+    /// Closes a call that waits for its client because the client could not execute it. It ends as `execution_error`.
     ///
     /// # Errors
     /// No call waits for a client under this id, or the store failed.
@@ -174,7 +174,7 @@ impl Run {
     /// A decision does not invalidate the token. In two processes with independent stores, the call can run once in
     /// each. To prevent this, let the processes share a store, or pass
     /// [`ToolContext::idempotency_key`](crate::ToolContext::idempotency_key), which is the same in both, to the outside
-    /// system. To revoke a token before it expires, remove its key from the ring.
+    /// system. To revoke a token before it expires, remove its key from the [`SealingKeys`].
     ///
     /// # Errors
     /// No call waits for an approval under this id, the store failed, or the system returned no random bytes.
@@ -259,7 +259,7 @@ impl ToolRunner {
     /// of the call, for [`Run::resume`]. The options name the principal and the tenant of the call.
     ///
     /// # Errors
-    /// The token was changed, it expired, its key was removed from the ring, or it belongs to another principal or
+    /// The token was changed, it expired, `keys` does not have its key, or it belongs to another principal or
     /// tenant; the definition, the policy or the run has changed since the call was sealed; in the store of this
     /// runner, the call asks another question now ([`DecisionError::Question`](crate::call::DecisionError::Question);
     /// seal a new token) or was decided before.
@@ -281,7 +281,8 @@ impl ToolRunner {
         grants::of_tenant(&self.shared, tenant).await
     }
 
-    /// Revokes a grant as [`StoredGrant::revoke`] does. Calls that the grant permitted before keep running.
+    /// Revokes a grant as [`StoredGrant::revoke`] does. Calls that the grant permitted before keep running. Returns
+    /// `false` if the grant was not revoked.
     ///
     /// # Errors
     /// The store failed.

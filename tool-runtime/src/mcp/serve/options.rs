@@ -75,7 +75,8 @@ impl HttpOptions {
         self
     }
 
-    /// Sets how many sessions may be open; 2,048 by default. A session that is not used for five minutes ends.
+    /// Sets how many sessions may be open; 2,048 by default. The server refuses a further one with 503. A session that
+    /// is not used for five minutes ends.
     pub const fn max_sessions(mut self, sessions: usize) -> Self {
         self.max_sessions = sessions;
         self
