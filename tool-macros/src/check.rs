@@ -52,6 +52,7 @@ fn rules(tool: &Tool, errors: &mut Errors) {
     summary::summary_unreachable(tool, errors);
     once::once_text(tool, errors);
     once::once_braces(tool, errors);
+    once::once_constant(tool, errors);
     once::once_unknown(tool, errors);
     once::once_sensitive(tool, errors);
     once::once_wire_name(tool, errors);

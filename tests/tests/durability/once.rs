@@ -437,6 +437,8 @@ fn a_catalog_refuses_a_key_that_not_every_call_has() {
         ("x[:{id}]", "`once` has an optional part"),
         ("x:{id", "`once` has a `{` that is never closed"),
         (" ", "`once` is empty"),
+        ("id", "`once` is the same for every call, so a call with another `id` would get the first result"),
+        ("refund:id", "write `{id}` for its value"),
     ] {
         let error = build(key).expect_err(key);
         assert!(error.contains(why), "{key}: {error}");

@@ -253,6 +253,17 @@ impl Problems<'_> {
             Ok(pieces) => pieces,
             Err(error) => return self.add(CatalogProblemKind::Argument, &format!("`once` {error}")),
         };
+        if let [Piece::Text(key)] = pieces.as_slice() {
+            let words = key.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            let known = schema::names_at(&spec.input_schema, &[]);
+            if let Some(name) = words.into_iter().find(|word| known.contains(*word)) {
+                let message = format!(
+                    "`once` is the same for every call, so a call with another `{name}` would get the first result; write \
+                     `{{{name}}}` for its value"
+                );
+                self.add(CatalogProblemKind::Argument, &message);
+            }
+        }
         for piece in &pieces {
             let path = match piece {
                 Piece::Text(_) | Piece::End => continue,
