@@ -90,6 +90,7 @@ fn rules(tool: &Tool, errors: &mut Errors) {
     argument::missing_argument_docs(tool, errors);
     argument::injected_owned(tool, errors);
     constraint::constraint_without_effect(tool, errors);
+    constraint::constraint_without_schema(tool, errors);
     argument::pattern_argument(tool, errors);
     argument::impl_trait_argument(tool, errors);
     argument::borrowed_inside(tool, errors);

@@ -76,6 +76,8 @@ pub(crate) struct Argument {
     pub(crate) default: Option<ArgumentDefault>,
     pub(crate) evidence: Option<LitStr>,
     pub(crate) is_sensitive: bool,
+    /// The keys of `#[schemars(..)]` that constrain it, such as `inner.regex`.
+    pub(crate) constraints: Vec<String>,
     pub(crate) is_nested_option: bool,
     /// Doc comments, `#[serde(..)]` and `#[schemars(..)]`, to be copied to the generated struct with the derives.
     pub(crate) derived: Vec<Attribute>,
@@ -221,6 +223,11 @@ impl Argument {
             }),
             evidence: attr.evidence.into_value(),
             is_sensitive: attr.sensitive.value().is_some(),
+            constraints: attr
+                .constraints
+                .iter()
+                .map(|keys| keys.iter().map(plain).collect::<Vec<_>>().join("."))
+                .collect(),
             derived: attr.derived,
         }
     }

@@ -8,6 +8,7 @@
 
 // Only this folder uses `jsonschema` and the settings of `schemars`.
 
+mod constraints;
 mod defaults;
 mod edit;
 mod effective;

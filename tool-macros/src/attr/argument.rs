@@ -24,8 +24,8 @@ pub(crate) struct ArgumentAttr {
     pub(crate) kept: Vec<Attribute>,
     /// `#[cfg(..)]` and `#[cfg_attr(..)]`, which a rule refuses.
     pub(crate) conditional: Vec<Attribute>,
-    /// The keys of `#[schemars(..)]`. A rule refuses those that do not constrain the type.
-    pub(crate) constraints: Vec<Ident>,
+    /// The keys of `#[schemars(..)]`, from the outer one to the inner one: `[inner, regex]` for `inner(regex(..))`.
+    pub(crate) constraints: Vec<Vec<Ident>>,
     /// `#[serde(..)]` or `#[schemars(..)]`, which a rule refuses on borrowed parameters.
     pub(crate) described: Option<Attribute>,
 }
@@ -69,7 +69,7 @@ pub(crate) fn argument(attrs: &[Attribute], is_parameter: bool, errors: &mut Err
                 out.derived.push(attr.clone());
             }
             "schemars" => {
-                out.constraints.extend(schemars(attr, errors));
+                schemars(attr, &mut out.constraints, errors);
                 out.described = Some(attr.clone());
                 out.derived.push(attr.clone());
             }
@@ -141,25 +141,25 @@ fn refuse_serde(place: &Ident, key: &str, errors: &mut Errors) {
     );
 }
 
-fn schemars(attr: &Attribute, errors: &mut Errors) -> Vec<Ident> {
-    let pieces = list(attr, "#[schemars(..)]", &SCHEMARS_KEYS, errors);
-    for piece in &pieces {
-        schemars_key(piece, errors);
+fn schemars(attr: &Attribute, constraints: &mut Vec<Vec<Ident>>, errors: &mut Errors) {
+    for piece in list(attr, "#[schemars(..)]", &SCHEMARS_KEYS, errors) {
+        schemars_key(&piece, &[], constraints, errors);
     }
-    pieces.into_iter().map(|piece| piece.key).collect()
 }
 
-fn schemars_key(piece: &Piece, errors: &mut Errors) {
+fn schemars_key(piece: &Piece, outer: &[Ident], constraints: &mut Vec<Vec<Ident>>, errors: &mut Errors) {
     let key = piece.key_text();
+    let path = [outer, std::slice::from_ref(&piece.key)].concat();
     match key.as_str() {
         "inner" => {
             if let Value::List(tokens) = &piece.value {
                 for inner in pieces(tokens.clone(), &SCHEMARS_KEYS, errors) {
-                    schemars_key(&inner, errors);
+                    schemars_key(&inner, &path, constraints, errors);
                 }
             }
         }
-        known if SCHEMARS_KEYS.contains(&known) => {}
+        "title" | "example" => {}
+        known if SCHEMARS_KEYS.contains(&known) => constraints.push(path),
         "rename" | "default" => errors.at(
             &piece.key,
             format_args!(
