@@ -150,28 +150,47 @@ fn schemars(attr: &Attribute, constraints: &mut Vec<Vec<Ident>>, errors: &mut Er
 fn schemars_key(piece: &Piece, outer: &[Ident], constraints: &mut Vec<Vec<Ident>>, errors: &mut Errors) {
     let key = piece.key_text();
     let path = [outer, std::slice::from_ref(&piece.key)].concat();
-    match key.as_str() {
-        "inner" => {
-            if let Value::List(tokens) = &piece.value {
-                for inner in pieces(tokens.clone(), &SCHEMARS_KEYS, errors) {
-                    schemars_key(&inner, &path, constraints, errors);
-                }
+    match (key.as_str(), &piece.value) {
+        ("inner", Value::List(tokens)) => {
+            for inner in pieces(tokens.clone(), &SCHEMARS_KEYS, errors) {
+                schemars_key(&inner, &path, constraints, errors);
             }
         }
-        "title" | "example" => {}
-        known if SCHEMARS_KEYS.contains(&known) => constraints.push(path),
-        "rename" | "default" => errors.at(
+        ("title" | "example", _) => {}
+        ("email" | "url" | "ip", _) => {
+            if piece.flag(errors) {
+                constraints.push(path);
+            }
+        }
+        (known, Value::List(_)) if SCHEMARS_KEYS.contains(&known) => constraints.push(path),
+        (known, Value::None | Value::Equals(_)) if SCHEMARS_KEYS.contains(&known) => {
+            errors.at(&piece.key, format_args!("write `{}`", shape(known)));
+        }
+        (known, Value::Broken) if SCHEMARS_KEYS.contains(&known) => {}
+        ("rename" | "default", _) => errors.at(
             &piece.key,
             format_args!(
                 "`#[schemars({key})]` would let the schema and the parser disagree; write `#[serde({key} = ..)]`, which both read"
             ),
         ),
-        "description" => errors.at(&piece.key, "write the description as a doc comment on the argument"),
-        "required" | "with" | "schema_with" | "extend" | "transform" | "skip" | "flatten" => errors
+        ("description", _) => errors.at(&piece.key, "write the description as a doc comment on the argument"),
+        ("required" | "with" | "schema_with" | "extend" | "transform" | "skip" | "flatten", _) => errors
             .at(&piece.key, format_args!("`#[schemars({key})]` would let the schema and the parser disagree; give the argument a type that expresses it")),
         _ => {
             unknown_key(piece, "`#[schemars]` on an argument", &SCHEMARS_KEYS, errors);
         }
+    }
+}
+
+/// Returns an example of a constraint. schemars reads no other shape.
+fn shape(key: &str) -> &'static str {
+    match key {
+        "range" => "range(min = 1, max = 10)",
+        "length" => "length(min = 1, max = 40)",
+        "regex" => "regex(pattern = \"^[a-z]+$\")",
+        "pattern" => "pattern(\"^[a-z]+$\")",
+        "contains" => "contains(\"@\")",
+        _ => "inner(length(max = 40))",
     }
 }
 
