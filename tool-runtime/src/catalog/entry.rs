@@ -205,6 +205,14 @@ impl Problems<'_> {
             return;
         }
         let known = schema::names_at(&spec.input_schema, &[]);
+        for name in spec.evidence.keys().filter(|name| !schema::can_have_evidence(&spec.input_schema, name)) {
+            let message = format!(
+                "no result can be evidence for `{}`, because only texts, whole numbers and lists of them are compared; \
+                 remove `evidence`, or put the id into an argument of its own",
+                name.escape_debug()
+            );
+            self.add(CatalogProblemKind::Evidence, &message);
+        }
         let rules = [
             ("sensitive", spec.sensitive.iter().collect::<Vec<_>>()),
             ("evidence", spec.evidence.keys().collect()),
