@@ -291,8 +291,8 @@ impl Problems<'_> {
                 match schema::presence(&spec.input_schema, path) {
                     Presence::Always => None,
                     Presence::Optional => Some(format!(
-                        "`once` names `{name}`, which a call may leave out; name arguments that every call has, or \
-                         give it a default"
+                        "`once` names `{name}`, which a call may leave out or set to `null`; name an argument that \
+                         every call has, or write its type without `Option`, with a default if calls may leave it out"
                     )),
                     Presence::Unknown(segment, known) => {
                         let meant = nearest(&segment, known.iter().map(String::as_str));
