@@ -430,6 +430,7 @@ fn a_catalog_refuses_a_key_that_not_every_call_has() {
     }
     for (key, why) in [
         ("x:{it}", "`once` names the argument `it`, which does not exist; did you mean `id`?"),
+        ("x:{of.ID}", "`once` names the argument `of.ID`, which does not exist; did you mean `of.id`?"),
         ("x:{of.name}", "`once` names the argument `of.name`, which does not exist"),
         ("x:{secret}", "`once` names `secret`, which is sensitive"),
         ("x:{may}", "`once` names `may`, which a call may leave out"),

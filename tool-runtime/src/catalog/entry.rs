@@ -1,6 +1,7 @@
 //! [`Entry`]: the definition of a tool, and the parts that a runner needs to run it.
 
 use std::cell::LazyCell;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -294,9 +295,8 @@ impl Problems<'_> {
                         "`once` names `{name}`, which a call may leave out or set to `null`; name an argument that \
                          every call has, or write its type without `Option`, with a default if calls may leave it out"
                     )),
-                    Presence::Unknown(segment, known) => {
-                        let meant = nearest(&segment, known.iter().map(String::as_str));
-                        let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+                    Presence::Unknown(at, known) => {
+                        let meant = suggestion(path, at, &known);
                         Some(format!("`once` names the argument `{name}`, which does not exist{meant}"))
                     }
                 }
@@ -316,15 +316,21 @@ impl Problems<'_> {
         }
         let unknown = path.iter().enumerate().find_map(|(at, segment)| {
             let known = schema::names_at(&spec.input_schema, path.get(..at)?);
-            (!known.contains(segment)).then_some((segment, known))
+            (!known.contains(segment)).then_some((at, known))
         });
-        if let Some((segment, known)) = unknown {
-            let suggestion = nearest(segment, known.iter().map(String::as_str));
-            let suggestion = suggestion.map(|suggestion| format!("; did you mean `{suggestion}`?")).unwrap_or_default();
+        if let Some((at, known)) = unknown {
+            let suggestion = suggestion(path, at, &known);
             let message = format!("`summary` names the argument `{name}`, which does not exist{suggestion}");
             self.add(CatalogProblemKind::Summary, &message);
         }
     }
+}
+
+/// Returns the end of a message about the unknown segment `at` of a path: the whole path that the author probably meant.
+fn suggestion(path: &[String], at: usize, known: &BTreeSet<String>) -> String {
+    let meant = path.get(at).and_then(|segment| nearest(segment, known.iter().map(String::as_str)));
+    let whole = |meant| path.iter().take(at).map(String::as_str).chain([meant]).collect::<Vec<_>>().join(".");
+    meant.map(|meant| format!("; did you mean `{}`?", whole(meant))).unwrap_or_default()
 }
 
 impl fmt::Debug for Entry {

@@ -263,8 +263,8 @@ pub(crate) enum Presence {
     Always,
     /// A call may leave the value out, or set it to `null`.
     Optional,
-    /// The schema has no such place. Contains the unknown segment and the known names.
-    Unknown(String, BTreeSet<String>),
+    /// The schema has no such place. Contains the position of the unknown segment, and the known names.
+    Unknown(usize, BTreeSet<String>),
 }
 
 /// Returns whether the arguments of every call have a value at this place.
@@ -272,7 +272,7 @@ pub(crate) fn presence(schema: &Schema, path: &[String]) -> Presence {
     for (at, segment) in path.iter().enumerate() {
         let known = names_at(schema, path.get(..at).unwrap_or_default());
         if !known.contains(segment) {
-            return Presence::Unknown(segment.clone(), known);
+            return Presence::Unknown(at, known);
         }
     }
     let root = schema.to_value();
