@@ -101,6 +101,9 @@ fn arg(attr: &Attribute, out: &mut ArgumentAttr, errors: &mut Errors) {
             "evidence" => out.evidence.read(piece, errors, |piece, errors| {
                 piece.value("the name of the tool that lists such values, for example `\"tasks__list_tasks\"`", errors)
             }),
+            "description" | "desc" | "doc" => {
+                errors.at(&piece.key, "write the description as a doc comment on the argument");
+            }
             _ => {
                 unknown_key(piece, "`#[arg]`", &ARG_KEYS, errors);
             }
