@@ -194,6 +194,19 @@ fn a_dynamic_tool_has_a_namespace() {
 }
 
 #[test]
+fn a_problem_of_a_client_tools_allowlist_names_the_schema_that_it_applies_to() {
+    let result = schema(&json!({"picked": {"type": "string"}}));
+    let built = |redact: &str, prepare: &str| {
+        let tool = tool("t__a", who()).output_schema(who()).redact([redact]).client(result.clone(), [prepare]);
+        catalog(tool).map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(built("picked", "who"), Ok(()));
+    let error = built("who", "picked").unwrap_err();
+    assert!(error.contains("`redact`, which lists fields of the client's result: `who` names nothing"), "{error}");
+    assert!(error.contains("`prepare`: `picked` names nothing"), "{error}");
+}
+
+#[test]
 fn rules_about_arguments_that_do_not_exist_are_problems() {
     for (tool, says) in [
         (

@@ -117,9 +117,10 @@ impl Entry {
             None => (payload.as_ref(), None),
         };
         let redaction = &spec.redaction;
-        let shown =
-            described.allow.is_some().then(|| found.projector("redact", &redaction.allow, &redaction.model, value));
-        let prepared = prepared.map(|payload| found.projector("prepare", &redaction.prepare, &[], payload));
+        let shown = described.allow.is_some().then(|| {
+            found.projector(if is_client { RESULT } else { "`redact`" }, &redaction.allow, &redaction.model, value)
+        });
+        let prepared = prepared.map(|payload| found.projector("`prepare`", &redaction.prepare, &[], payload));
         if problems.len() > before {
             return None;
         }
@@ -180,6 +181,9 @@ impl Entry {
     }
 }
 
+/// The allowlist of a client tool does not apply to the output of its function.
+const RESULT: &str = "`redact`, which lists fields of the client's result";
+
 impl Problems<'_> {
     fn projector(
         &mut self,
@@ -193,7 +197,7 @@ impl Problems<'_> {
         match Projector::compile(allow, model, &schema.to_value()) {
             Ok(projector) => Some(Arc::new(projector)),
             Err(paths) => {
-                paths.iter().for_each(|one| self.add(CatalogProblemKind::Redaction, &format!("`{key}`: {one}")));
+                paths.iter().for_each(|one| self.add(CatalogProblemKind::Redaction, &format!("{key}: {one}")));
                 None
             }
         }

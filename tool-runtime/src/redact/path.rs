@@ -60,13 +60,13 @@ pub(super) fn check(path: &str, schema: &Value) -> Result<(), PathProblem> {
         Ok(places) => places,
         Err(Some(message)) => return problem(message, None),
         Err(None) if alternatives(schema).iter().all(|one| is_scalar(one)) => {
-            return problem("names a member, but the output is a scalar; write `$`".into(), None);
+            return problem("names a member, but the value is a scalar; write `$`".into(), None);
         }
         Err(None) => match through_arrays(path, |plain| is_nameable(plain, schema)) {
             Some(plain) => {
                 return problem(format!("steps into an array; arrays are passed through: write `{plain}`"), None);
             }
-            None => return problem("names nothing in the output".into(), nearest(path, nameable(schema))),
+            None => return problem("names nothing in its schema".into(), nearest(path, nameable(schema))),
         },
     };
     let prefix = if path == "$" { String::new() } else { format!("{path}.") };
