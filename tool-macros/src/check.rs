@@ -107,6 +107,8 @@ pub(crate) fn check_capability(attr: &CapabilityAttr, item: &ItemTrait, errors: 
     capability::capability_without_effect(attr, errors);
     capability::empty_kind(attr, errors);
     capability::generic_capability(item, errors);
+    capability::associated_item(item, errors);
+    capability::sized_supertrait(item, errors);
     capability::unread_bound(item, errors);
     capability::async_without_async_trait(item, errors);
     capability::mutable_self(item, errors);
