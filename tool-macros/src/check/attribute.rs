@@ -350,6 +350,7 @@ pub(super) fn blocking_async(tool: &Tool, errors: &mut Errors) {
 
 pub(super) fn blocking_struct(tool: &Tool, errors: &mut Errors) {
     if let (Some(key), Form::Struct(_)) = (tool.attr.blocking.key(), &tool.form) {
-        errors.at(key, "`blocking` is for functions; in its `run`, await `tokio::task::spawn_blocking`");
+        errors
+            .at(key, "`blocking` is for functions; in the `run` of a struct tool, await `tokio::task::spawn_blocking`");
     }
 }
