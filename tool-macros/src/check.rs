@@ -52,6 +52,7 @@ fn rules(tool: &Tool, errors: &mut Errors) {
     summary::summary_unreachable(tool, errors);
     once::once_text(tool, errors);
     once::once_braces(tool, errors);
+    once::once_constant(tool, errors);
     once::once_unknown(tool, errors);
     once::once_sensitive(tool, errors);
     once::once_wire_name(tool, errors);
@@ -89,6 +90,7 @@ fn rules(tool: &Tool, errors: &mut Errors) {
     argument::missing_argument_docs(tool, errors);
     argument::injected_owned(tool, errors);
     constraint::constraint_without_effect(tool, errors);
+    constraint::constraint_without_schema(tool, errors);
     argument::pattern_argument(tool, errors);
     argument::impl_trait_argument(tool, errors);
     argument::borrowed_inside(tool, errors);
@@ -105,6 +107,8 @@ pub(crate) fn check_capability(attr: &CapabilityAttr, item: &ItemTrait, errors: 
     capability::capability_without_effect(attr, errors);
     capability::empty_kind(attr, errors);
     capability::generic_capability(item, errors);
+    capability::associated_item(item, errors);
+    capability::sized_supertrait(item, errors);
     capability::unread_bound(item, errors);
     capability::async_without_async_trait(item, errors);
     capability::mutable_self(item, errors);

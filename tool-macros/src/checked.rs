@@ -1,9 +1,10 @@
 //! [`Checked`]: a tool without mistakes, which can always be expanded.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use proc_macro2::{Ident, TokenStream};
-use syn::{Attribute, Expr, ItemStruct, LitInt, LitStr, Path, Signature, Type, Visibility};
+use syn::{Attribute, Expr, FnArg, ItemStruct, LitInt, LitStr, Pat, Path, Signature, Type, Visibility, parse_quote};
 
 use crate::attr::{DefaultValue, Executor, Hook, NoSchemaMode, Reach, Scope};
 use crate::docs::Docs;
@@ -76,6 +77,8 @@ pub(crate) struct Argument {
     pub(crate) default: Option<ArgumentDefault>,
     pub(crate) evidence: Option<LitStr>,
     pub(crate) is_sensitive: bool,
+    /// The keys of `#[schemars(..)]` that constrain it, such as `inner.regex`.
+    pub(crate) constraints: Vec<String>,
     pub(crate) is_nested_option: bool,
     /// Doc comments, `#[serde(..)]` and `#[schemars(..)]`, to be copied to the generated struct with the derives.
     pub(crate) derived: Vec<Attribute>,
@@ -125,6 +128,7 @@ impl Checked {
         let required = (tool.attr.name.value(), tool.attr.effect.value(), tool.attr.redact.value());
         let (Some(name), Some(effect), Some(redact)) = required else { return Err(Box::new(tool)) };
         let (name, effect, redact) = (name.clone(), *effect, redact.clone());
+        allow_unread(&mut tool);
         let precondition = std::mem::take(&mut tool.attr.precondition).into_value();
         let form = match &tool.form {
             model::Form::Struct(item) => Form::Struct(item.clone()),
@@ -178,6 +182,43 @@ impl Checked {
     }
 }
 
+/// Allows the arguments that the attribute reads to be unused in the body: the author who follows the compiler's advice
+/// and writes `_payment_id` would rename the argument for models.
+fn allow_unread(tool: &mut Tool) {
+    let texts = tool.attr.once.value().into_iter().chain(tool.attr.summary.value().into_iter().flatten());
+    let mut read: HashSet<String> = HashSet::new();
+    for text in texts {
+        read.extend(sentence::names(&text.value()).map(|(name, _)| sentence::split(&name).0.to_owned()));
+    }
+    // The hook of a struct reads its fields itself, and the compiler sees that.
+    let is_function = matches!(tool.form, model::Form::Function(_));
+    let hooks = tool.attr.validate.value().into_iter().chain(tool.attr.precondition.value());
+    for hook in hooks.filter(|_| is_function) {
+        match &hook.arguments {
+            Some(listed) => read.extend(listed.iter().map(|argument| plain(&argument.name))),
+            None => read.extend(tool.arguments.iter().map(|argument| plain(&argument.ident))),
+        }
+    }
+    match &mut tool.form {
+        model::Form::Function(function) => {
+            for input in &mut function.sig.inputs {
+                if let FnArg::Typed(typed) = input
+                    && matches!(&*typed.pat, Pat::Ident(pat) if read.contains(&plain(&pat.ident)))
+                {
+                    typed.attrs.push(parse_quote!(#[allow(unused_variables)]));
+                }
+            }
+        }
+        model::Form::Struct(item) => {
+            for field in &mut item.fields {
+                if field.ident.as_ref().is_some_and(|name| read.contains(&plain(name))) {
+                    field.attrs.push(parse_quote!(#[allow(dead_code)]));
+                }
+            }
+        }
+    }
+}
+
 fn function(tool: &Tool, callable: &Callable) -> Option<Function> {
     let parameters = callable.parameters.iter().map(|parameter| match parameter {
         Parameter::Owned(index) => Some(Passed::Argument(tool.arguments.get(*index)?.ident.clone())),
@@ -221,6 +262,11 @@ impl Argument {
             }),
             evidence: attr.evidence.into_value(),
             is_sensitive: attr.sensitive.value().is_some(),
+            constraints: attr
+                .constraints
+                .iter()
+                .map(|keys| keys.iter().map(plain).collect::<Vec<_>>().join("."))
+                .collect(),
             derived: attr.derived,
         }
     }

@@ -87,7 +87,8 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     known
         .iter()
         .map(|candidate| (distance(word, candidate), *candidate))
-        .filter(|(distance, candidate)| *distance <= candidate.len().div_ceil(3))
+        // A candidate of which every letter differs is no suggestion: `p` for `a`.
+        .filter(|(distance, candidate)| *distance <= candidate.len().div_ceil(3) && *distance < candidate.len())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -144,8 +145,10 @@ mod tests {
 
     #[test]
     fn typos_find_their_word() {
-        let known = ["effect", "redact", "require_any"];
-        for (typo, expected) in [("efect", Some("effect")), ("required_any", Some("require_any")), ("colour", None)] {
+        let known = ["effect", "redact", "require_any", "p"];
+        for (typo, expected) in
+            [("efect", Some("effect")), ("required_any", Some("require_any")), ("colour", None), ("a", None)]
+        {
             assert_eq!(nearest(typo, &known), expected, "{typo}");
         }
         assert_eq!(one_of(&["a", "b", "c"]), "`a`, `b` or `c`");

@@ -44,7 +44,7 @@ pub use crate::tool::spec::NoSchemaMode;
 pub use crate::tool::spec::OnceScope;
 pub use assert::{
     assert_account, assert_allowed, assert_argument, assert_default, assert_described, assert_known, assert_optional,
-    assert_parsed_argument, assert_reach, assert_struct, validated,
+    assert_parsed_argument, assert_reach, assert_secret_argument, assert_struct, validated,
 };
 pub use borrow::{BorrowProbe, NotInjected};
 pub use function::{Borrowed, Called, FnTool, call, returned};

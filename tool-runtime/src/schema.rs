@@ -8,6 +8,7 @@
 
 // Only this folder uses `jsonschema` and the settings of `schemars`.
 
+mod constraints;
 mod defaults;
 mod edit;
 mod effective;
@@ -42,7 +43,7 @@ pub(crate) use generate::{compile_answer, compile_input};
 pub(crate) use hash::{definition_hash, pin};
 #[cfg(test)]
 pub(crate) use ids::is_placeholder;
-pub(crate) use ids::{IdArguments, Presence, TAKE, TAKE_OR_ASK, names_at, presence};
+pub(crate) use ids::{IdArguments, Presence, TAKE, TAKE_OR_ASK, can_have_evidence, names_at, presence};
 pub(crate) use inline::inlined;
 pub(crate) use output::compile_output;
 #[cfg(feature = "mcp-client")]

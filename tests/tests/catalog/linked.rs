@@ -1,5 +1,6 @@
 //! The catalog across crates: linked tools are found, and a collision is reported with both places.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -34,15 +35,69 @@ fn misspelled() -> Result<Output, ToolError> {
     Ok(Output { known: Inner { field: 1 } })
 }
 
+type Name = String;
+type Lines = Vec<Vec<String>>;
+
+/// Has constraints that no schema contains. The macro does not see through the names of types.
+#[tool(name = "catalog__constraints", effect = read_only, redact = ["$"])]
+fn constraints(
+    /// Files.
+    #[schemars(regex(pattern = "^[a-z]+$"), length(max = 3))]
+    paths: Vec<String>,
+    /// Amounts.
+    #[schemars(range(min = 1))]
+    amounts: Option<Vec<u32>>,
+    /// A name.
+    #[schemars(range(min = 1), inner(length(min = 1)))]
+    name: Name,
+    /// Labels.
+    #[schemars(length(min = 1))]
+    labels: BTreeMap<String, String>,
+    /// Addresses.
+    #[schemars(email)]
+    mails: Vec<String>,
+    /// Lines of words.
+    #[serde(rename = "theLines")]
+    #[schemars(inner(length(max = 3), inner(range(max = 3), pattern("a"))), title = "Lines")]
+    lines: Lines,
+) -> Result<usize, ToolError> {
+    Ok(paths.len() + amounts.map_or(0, |some| some.len()) + name.len() + labels.len() + mails.len() + lines.len())
+}
+
 fn problems() -> BuildError {
-    ToolCatalog::collect().expect_err("three tools are wrong")
+    ToolCatalog::collect().expect_err("four tools are wrong")
+}
+
+#[test]
+fn a_constraint_that_the_schema_does_not_contain_is_a_problem() {
+    let expected = [
+        "/properties/paths: `regex` does not constrain a list; write `inner(regex(..))`",
+        "/properties/amounts: `range` does not constrain a list; write `inner(range(..))`",
+        "/properties/name: `range` does not constrain a text; write `length(..)` or `regex(..)`",
+        "/properties/name: `inner` does not constrain a text; write `length(..)` or `regex(..)`",
+        "/properties/labels: `length` does not constrain an object or a map; write it on a field of the type, or check \
+         the value in `validate`",
+        "/properties/mails: `email` does not constrain a list; write `inner(email(..))`",
+        "/properties/theLines/items/items: `range` does not constrain a text; write `length(..)` or `regex(..)`",
+    ];
+    let lines = |error: &BuildError, intro: &str| {
+        let problems = error.problems().iter().filter(|problem| problem.code() == "schema");
+        let lines = problems.map(|problem| problem.to_string().lines().next().unwrap().replace(intro, ""));
+        lines.collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&problems(), "`catalog__constraints`: schema of the arguments: at "), expected);
+    let definition = tool_runtime::definition!(constraints).expect_err("it has mistakes");
+    assert_eq!(lines(&definition, "arguments: at "), expected);
+    let checked =
+        std::panic::catch_unwind(|| tool_runtime::assert_catalog_ok!()).expect_err("the catalog has mistakes");
+    assert!(checked.downcast_ref::<String>().unwrap().contains(expected[0]));
 }
 
 #[test]
 fn all_problems_come_together_with_their_places() {
     let error = problems();
     let codes: Vec<_> = error.problems().iter().map(tool_runtime::error::Problem::code).collect();
-    assert_eq!(codes, ["redaction", "collision", "collision"], "{error}");
+    assert_eq!(codes, [["schema"; 7].as_slice(), &["redaction", "collision", "collision"]].concat(), "{error}");
     let text = error.to_string();
     for (line, what) in
         [("`core__wait`", "the same name"), ("`Core__Round` and `core__round`", "alike"), ("`known.field`", "nearest")]

@@ -430,13 +430,17 @@ fn a_catalog_refuses_a_key_that_not_every_call_has() {
     }
     for (key, why) in [
         ("x:{it}", "`once` names the argument `it`, which does not exist; did you mean `id`?"),
+        ("x:{of.ID}", "`once` names the argument `of.ID`, which does not exist; did you mean `of.id`?"),
         ("x:{of.name}", "`once` names the argument `of.name`, which does not exist"),
         ("x:{secret}", "`once` names `secret`, which is sensitive"),
         ("x:{may}", "`once` names `may`, which a call may leave out"),
-        ("x:{null}", "`once` names `null`, which a call may leave out"),
+        ("x:{null}", "`once` names `null`, which a call may leave out or set to `null`"),
+        ("y:{null}", "write its type without `Option`"),
         ("x[:{id}]", "`once` has an optional part"),
         ("x:{id", "`once` has a `{` that is never closed"),
         (" ", "`once` is empty"),
+        ("id", "`once` is the same for every call, so a call with another `id` would get the first result"),
+        ("refund:id", "write `{id}` for its value"),
     ] {
         let error = build(key).expect_err(key);
         assert!(error.contains(why), "{key}: {error}");

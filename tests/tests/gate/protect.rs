@@ -194,6 +194,19 @@ fn a_dynamic_tool_has_a_namespace() {
 }
 
 #[test]
+fn a_problem_of_a_client_tools_allowlist_names_the_schema_that_it_applies_to() {
+    let result = schema(&json!({"picked": {"type": "string"}}));
+    let built = |redact: &str, prepare: &str| {
+        let tool = tool("t__a", who()).output_schema(who()).redact([redact]).client(result.clone(), [prepare]);
+        catalog(tool).map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(built("picked", "who"), Ok(()));
+    let error = built("who", "picked").unwrap_err();
+    assert!(error.contains("`redact`, which lists fields of the client's result: `who` names nothing"), "{error}");
+    assert!(error.contains("`prepare`: `picked` names nothing"), "{error}");
+}
+
+#[test]
 fn rules_about_arguments_that_do_not_exist_are_problems() {
     for (tool, says) in [
         (
@@ -206,9 +219,30 @@ fn rules_about_arguments_that_do_not_exist_are_problems() {
             tool("t__a", who()).evidence("who", "t__b"),
             "the evidence of `who` comes from the tool `t__b`, which does not exist; did you mean `t__a`?",
         ),
+        (
+            tool("t__a", who()).redact(Vec::<String>::new()).evidence("who", "t__a"),
+            "the evidence of `who` comes from the tool `t__a`, which shows nothing",
+        ),
     ] {
         let error = catalog(tool).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
+    }
+    for (schema, can) in [
+        (json!({"type": "boolean"}), false),
+        (json!({"type": ["object", "null"]}), false),
+        (json!({"type": "array", "items": {"type": "boolean"}}), false),
+        (json!({"type": "array", "items": {"type": ["array", "null"], "items": {"type": "string"}}}), false),
+        (json!({"anyOf": [{"$ref": "#/$defs/flag"}, {"type": "null"}]}), false),
+        (json!({"$ref": "#/$defs/ids"}), true),
+        (json!({"type": ["integer", "null"]}), true),
+        (json!({"enum": ["a", "b"]}), true),
+    ] {
+        let (ids, flag) = (json!({"type": "array", "items": {"type": "string"}}), json!({"type": "boolean"}));
+        let arguments = json!({"type": "object", "properties": {"who": schema}, "$defs": {"ids": ids, "flag": flag}});
+        let built = catalog(tool("t__a", arguments).evidence("who", "t__a"));
+        let error = built.map(drop).map_err(|error| error.to_string());
+        assert_eq!(error.is_ok(), can, "{schema}: {error:?}");
+        assert!(error.err().is_none_or(|error| error.contains("no result can be evidence for `who`")), "{schema}");
     }
     catalog(tool("t__a", who()).evidence("who", "mcp__later__list")).expect("a server may come later");
 }

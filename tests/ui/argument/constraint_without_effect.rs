@@ -14,8 +14,11 @@ fn add(
     /// Whether.
     #[schemars(pattern("a"))]
     whether: bool,
+    /// Title.
+    #[schemars(inner(length(min = 1), pattern("a")))]
+    title: String,
 ) -> Result<(), ToolError> {
-    let _ = (name, count, whether);
+    let _ = (name, count, whether, title);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use tool_runtime::{tool, ToolError};
 #[tool(name = "core__add", effect = read_only, redact = [])]
 fn add(
     /// Left.
-    #[arg(secret, defualt = 1)]
+    #[arg(secret, defualt = 1, description = "Left.")]
     left: i64,
 ) -> Result<(), ToolError> {
     let _ = (left,);

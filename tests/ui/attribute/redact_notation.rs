@@ -6,7 +6,7 @@ use tool_runtime::{ToolError, tool};
 #[tool(
     name = "core__count",
     effect = read_only,
-    redact = ["$.id", "/owner/name", "lots[0].id", "/lots/0/count", "[0]", "$[*].price", "lots->id", "owner::name"],
+    redact = ["$.id", "/owner/name", "lots[0].id", "/lots/0/count", "[0]", "$[*].price", "lots->id", "owner::name", "owner[name]"],
 )]
 fn count() -> Result<u32, ToolError> {
     Ok(1)

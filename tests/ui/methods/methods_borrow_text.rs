@@ -1,4 +1,4 @@
-//! A method that borrows what is no capability, and one that returns no `Result`.
+//! A method that borrows text, and one that returns no `Result`.
 
 use tool_runtime::{ToolError, tool};
 

@@ -18,6 +18,7 @@
     let_underscore_drop
 )]
 
+use tool_runtime::call::Violation;
 use tool_runtime::{Call, Cap, Precondition, ToolComponent, ToolError, capability, definition, tool};
 
 /// Reads the time.
@@ -51,6 +52,44 @@ fn multiply(
 
 async fn times(clock: &dyn Clock, left: i64, note: &str) -> Result<Precondition, ToolError> {
     Ok(Precondition::of("now", clock.now()).and(note, left))
+}
+
+/// Pays back. Only the attribute reads the arguments.
+#[tool(
+    name = "core__refund",
+    effect = external_side_effect,
+    redact = [],
+    once = "refund:{payment_id}",
+    summary = "Pays {reason}",
+    validate = positive(*cents),
+)]
+fn refund(
+    /// Which payment.
+    payment_id: String,
+    /// Why.
+    reason: String,
+    /// How much.
+    cents: u32,
+) -> Result<(), ToolError> {
+    Ok(())
+}
+
+fn positive(cents: u32) -> Result<(), Violation> {
+    if cents > 0 { Ok(()) } else { Err(Violation::of("cents", "a positive amount")) }
+}
+
+/// Cancels. Only the attribute reads the field.
+#[tool(name = "core__cancel", effect = external_side_effect, redact = [], once = "cancel:{order}")]
+struct Cancel {
+    /// Which order.
+    order: String,
+}
+
+#[tool]
+impl Cancel {
+    async fn run(self) -> Result<(), ToolError> {
+        Ok(())
+    }
 }
 
 /// Divides.

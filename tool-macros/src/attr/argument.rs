@@ -24,8 +24,8 @@ pub(crate) struct ArgumentAttr {
     pub(crate) kept: Vec<Attribute>,
     /// `#[cfg(..)]` and `#[cfg_attr(..)]`, which a rule refuses.
     pub(crate) conditional: Vec<Attribute>,
-    /// The keys of `#[schemars(..)]`. A rule refuses those that do not constrain the type.
-    pub(crate) constraints: Vec<Ident>,
+    /// The keys of `#[schemars(..)]`, from the outer one to the inner one: `[inner, regex]` for `inner(regex(..))`.
+    pub(crate) constraints: Vec<Vec<Ident>>,
     /// `#[serde(..)]` or `#[schemars(..)]`, which a rule refuses on borrowed parameters.
     pub(crate) described: Option<Attribute>,
 }
@@ -69,7 +69,7 @@ pub(crate) fn argument(attrs: &[Attribute], is_parameter: bool, errors: &mut Err
                 out.derived.push(attr.clone());
             }
             "schemars" => {
-                out.constraints.extend(schemars(attr, errors));
+                schemars(attr, &mut out.constraints, errors);
                 out.described = Some(attr.clone());
                 out.derived.push(attr.clone());
             }
@@ -101,6 +101,9 @@ fn arg(attr: &Attribute, out: &mut ArgumentAttr, errors: &mut Errors) {
             "evidence" => out.evidence.read(piece, errors, |piece, errors| {
                 piece.value("the name of the tool that lists such values, for example `\"tasks__list_tasks\"`", errors)
             }),
+            "description" | "desc" | "doc" => {
+                errors.at(&piece.key, "write the description as a doc comment on the argument");
+            }
             _ => {
                 unknown_key(piece, "`#[arg]`", &ARG_KEYS, errors);
             }
@@ -141,37 +144,56 @@ fn refuse_serde(place: &Ident, key: &str, errors: &mut Errors) {
     );
 }
 
-fn schemars(attr: &Attribute, errors: &mut Errors) -> Vec<Ident> {
-    let pieces = list(attr, "#[schemars(..)]", &SCHEMARS_KEYS, errors);
-    for piece in &pieces {
-        schemars_key(piece, errors);
+fn schemars(attr: &Attribute, constraints: &mut Vec<Vec<Ident>>, errors: &mut Errors) {
+    for piece in list(attr, "#[schemars(..)]", &SCHEMARS_KEYS, errors) {
+        schemars_key(&piece, &[], constraints, errors);
     }
-    pieces.into_iter().map(|piece| piece.key).collect()
 }
 
-fn schemars_key(piece: &Piece, errors: &mut Errors) {
+fn schemars_key(piece: &Piece, outer: &[Ident], constraints: &mut Vec<Vec<Ident>>, errors: &mut Errors) {
     let key = piece.key_text();
-    match key.as_str() {
-        "inner" => {
-            if let Value::List(tokens) = &piece.value {
-                for inner in pieces(tokens.clone(), &SCHEMARS_KEYS, errors) {
-                    schemars_key(&inner, errors);
-                }
+    let path = [outer, std::slice::from_ref(&piece.key)].concat();
+    match (key.as_str(), &piece.value) {
+        ("inner", Value::List(tokens)) => {
+            for inner in pieces(tokens.clone(), &SCHEMARS_KEYS, errors) {
+                schemars_key(&inner, &path, constraints, errors);
             }
         }
-        known if SCHEMARS_KEYS.contains(&known) => {}
-        "rename" | "default" => errors.at(
+        ("title" | "example", _) => {}
+        ("email" | "url" | "ip", _) => {
+            if piece.flag(errors) {
+                constraints.push(path);
+            }
+        }
+        (known, Value::List(_)) if SCHEMARS_KEYS.contains(&known) => constraints.push(path),
+        (known, Value::None | Value::Equals(_)) if SCHEMARS_KEYS.contains(&known) => {
+            errors.at(&piece.key, format_args!("write `{}`", shape(known)));
+        }
+        (known, Value::Broken) if SCHEMARS_KEYS.contains(&known) => {}
+        ("rename" | "default", _) => errors.at(
             &piece.key,
             format_args!(
                 "`#[schemars({key})]` would let the schema and the parser disagree; write `#[serde({key} = ..)]`, which both read"
             ),
         ),
-        "description" => errors.at(&piece.key, "write the description as a doc comment on the argument"),
-        "required" | "with" | "schema_with" | "extend" | "transform" | "skip" | "flatten" => errors
+        ("description", _) => errors.at(&piece.key, "write the description as a doc comment on the argument"),
+        ("required" | "with" | "schema_with" | "extend" | "transform" | "skip" | "flatten", _) => errors
             .at(&piece.key, format_args!("`#[schemars({key})]` would let the schema and the parser disagree; give the argument a type that expresses it")),
         _ => {
             unknown_key(piece, "`#[schemars]` on an argument", &SCHEMARS_KEYS, errors);
         }
+    }
+}
+
+/// Returns an example of a constraint. schemars reads no other shape.
+fn shape(key: &str) -> &'static str {
+    match key {
+        "range" => "range(min = 1, max = 10)",
+        "length" => "length(min = 1, max = 40)",
+        "regex" => "regex(pattern = \"^[a-z]+$\")",
+        "pattern" => "pattern(\"^[a-z]+$\")",
+        "contains" => "contains(\"@\")",
+        _ => "inner(length(max = 40))",
     }
 }
 

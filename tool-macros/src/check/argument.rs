@@ -102,10 +102,18 @@ pub(super) fn mutable_borrow(tool: &Tool, errors: &mut Errors) {
 
 pub(super) fn borrowed_slice(tool: &Tool, errors: &mut Errors) {
     for borrowed in tool.borrowed() {
-        if let Type::Slice(slice) = &borrowed.target {
-            let item = slice.elem.to_token_stream();
-            errors.at(&borrowed.reference, format_args!("arguments are owned; write `Vec<{item}>`"));
+        if let Some(owned) = owned_form(&borrowed.target) {
+            errors.at(&borrowed.reference, format_args!("arguments are owned; write `{owned}`"));
         }
+    }
+}
+
+/// Returns the owned type for a borrowed type that only an argument could have.
+pub(super) fn owned_form(target: &Type) -> Option<String> {
+    match target {
+        Type::Slice(slice) => Some(format!("Vec<{}>", slice.elem.to_token_stream())),
+        Type::Path(path) if path.path.is_ident("str") => Some("String".to_owned()),
+        _ => None,
     }
 }
 

@@ -180,17 +180,8 @@ pub(super) fn redact_notation(tool: &Tool, errors: &mut Errors) {
         let text = text.strip_prefix('$').unwrap_or(&text);
         let dotted = text.replace("::", ".").replace("->", ".");
         let dotted = if is_pointer { dotted.replace('/', ".") } else { dotted };
-        // A path passes through arrays, so indices are dropped from the suggestion.
-        let mut names = String::new();
-        let mut is_index = false;
-        for letter in dotted.chars() {
-            match letter {
-                '[' => is_index = true,
-                ']' => is_index = false,
-                _ if is_index => {}
-                other => names.push(other),
-            }
-        }
+        // A path passes through arrays, so indices are dropped from the suggestion. `owner[name]` names a field.
+        let names = dotted.replace('[', ".").replace([']', '"', '\'', '*'], "");
         let is_name = |name: &&str| !name.is_empty() && !name.bytes().all(|byte| byte.is_ascii_digit());
         let names: Vec<_> = names.split('.').filter(is_name).collect();
         let suggestion = if names.is_empty() { "$".to_owned() } else { names.join(".") };
@@ -359,6 +350,7 @@ pub(super) fn blocking_async(tool: &Tool, errors: &mut Errors) {
 
 pub(super) fn blocking_struct(tool: &Tool, errors: &mut Errors) {
     if let (Some(key), Form::Struct(_)) = (tool.attr.blocking.key(), &tool.form) {
-        errors.at(key, "`blocking` is for functions; in `ToolComponent::run`, await `tokio::task::spawn_blocking`");
+        errors
+            .at(key, "`blocking` is for functions; in the `run` of a struct tool, await `tokio::task::spawn_blocking`");
     }
 }

@@ -1,5 +1,6 @@
 //! Rules about capability traits.
 
+use proc_macro2::Ident;
 use quote::ToTokens;
 use syn::{
     Attribute, ItemTrait, PredicateType, ReceiverKind, Token, TraitBound, TraitItem, Type, TypeParamBound,
@@ -29,6 +30,41 @@ pub(super) fn generic_capability(item: &ItemTrait, errors: &mut Errors) {
     if !item.generics.params.is_empty() {
         errors.at(&item.generics, "a capability is bound as one `dyn` trait; remove the generic parameters, and write one capability for each type that it is used with");
     }
+}
+
+/// Reports associated types and constants. The compiler's advice for them is a generic trait, which is refused, too.
+pub(super) fn associated_item(item: &ItemTrait, errors: &mut Errors) {
+    for name in associated(item) {
+        errors.at(
+            name,
+            "a capability is bound as one `dyn` trait, which has no associated types and constants; write the type in \
+             the methods, or a method that returns the value",
+        );
+    }
+}
+
+/// Returns the names of the associated types and constants that a `dyn` trait would have to state.
+fn associated(item: &ItemTrait) -> impl Iterator<Item = &Ident> {
+    item.items.iter().filter_map(|item| match item {
+        TraitItem::Type(item) if item.generics.where_clause.is_none() => Some(&item.ident),
+        TraitItem::Const(item) => Some(&item.ident),
+        _ => None,
+    })
+}
+
+/// Reports a supertrait of the standard library that no `dyn` trait can have.
+pub(super) fn sized_supertrait(item: &ItemTrait, errors: &mut Errors) {
+    for bound in supertraits(item).filter(|bound| is_sized(bound)) {
+        errors.at(
+            bound,
+            "a capability is bound as one `dyn` trait, whose calls share an adapter; remove this supertrait",
+        );
+    }
+}
+
+fn is_sized(bound: &TraitBound) -> bool {
+    const SIZED: [&str; 9] = ["Clone", "Copy", "Default", "Eq", "Hash", "Ord", "PartialEq", "PartialOrd", "Sized"];
+    bound.path.segments.last().is_some_and(|last| SIZED.iter().any(|name| last.ident == name))
 }
 
 /// Refuses every bound that the expansion does not read as a supertrait, because it could not compare the bound's
@@ -108,7 +144,9 @@ fn bounds_self(predicate: &PredicateType) -> bool {
 
 /// Returns whether a trait object of this trait could exist, judged by its tokens.
 pub(super) fn can_be_borrowed(item: &ItemTrait) -> bool {
-    is_async_trait(item) || async_methods(item).next().is_none()
+    (is_async_trait(item) || async_methods(item).next().is_none())
+        && associated(item).next().is_none()
+        && !supertraits(item).any(is_sized)
 }
 
 fn is_async_trait(item: &ItemTrait) -> bool {

@@ -1,4 +1,4 @@
-//! The rule about constraints that do not apply to the type of their argument.
+//! The rules about constraints that would have no effect. The catalog checks the types that tokens do not show.
 
 use syn::{GenericArgument, PathArguments, Type};
 
@@ -10,9 +10,22 @@ use crate::names::plain;
 pub(super) fn constraint_without_effect(tool: &Tool, errors: &mut Errors) {
     for argument in &tool.arguments {
         let Some(kind) = Kind::of(&argument.ty) else { continue };
-        for key in argument.attr.constraints.iter().filter(|key| !kind.takes(&plain(key))) {
+        let mut outer: Vec<_> = argument.attr.constraints.iter().filter_map(|keys| keys.first()).collect();
+        // `inner(length(..), regex(..))` is one mistake.
+        outer.dedup();
+        for key in outer.into_iter().filter(|key| !kind.takes(&plain(key))) {
             errors.at(key, format_args!("`{}` does not constrain {}; {}", plain(key), kind.words(), kind.instead()));
         }
+    }
+}
+
+/// Refuses a constraint of an argument without a schema. No schema could contain it.
+pub(super) fn constraint_without_schema(tool: &Tool, errors: &mut Errors) {
+    if tool.attr.allow_no_schema.is_absent() {
+        return;
+    }
+    for key in tool.arguments.iter().flat_map(|argument| &argument.attr.constraints).filter_map(|keys| keys.first()) {
+        errors.at(key, "these arguments have no schema that could contain it; check the value in `validate`");
     }
 }
 
@@ -45,9 +58,8 @@ impl Kind {
     fn takes(self, key: &str) -> bool {
         match key {
             "range" => matches!(self, Self::Number),
-            "length" | "regex" | "pattern" | "contains" | "email" | "url" | "ip" => matches!(self, Self::Text),
             "inner" => false,
-            _ => true,
+            _ => matches!(self, Self::Text),
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use quote::ToTokens;
 use syn::{FnArg, ReceiverKind, ReturnType, Signature, Type};
 
-use crate::check::argument::find_impl;
+use crate::check::argument::{find_impl, owned_form};
 use crate::check::signature::{MAX_CAPABILITIES, owned, qualifiers};
 use crate::errors::Errors;
 use crate::item::Methods;
@@ -91,6 +91,12 @@ pub(super) fn owned_parameter(block: &Methods, errors: &mut Errors) {
                 Some(reference) => {
                     if let Some(mutability) = &reference.mutability {
                         errors.at(mutability, "several calls share an injected value; write `&` for `&mut`");
+                    }
+                    if let Some(owned) = owned_form(peel(&reference.elem)) {
+                        errors.at(
+                            &typed.ty,
+                            format_args!("the arguments are the fields of `self`; add a field of the type `{owned}`"),
+                        );
                     }
                     if let Some(tokens) = find_impl(&reference.elem) {
                         errors.at(tokens, "an injected value is a trait object; write `&dyn` for `&impl`");

@@ -45,6 +45,28 @@ pub(super) fn once_braces(tool: &Tool, errors: &mut Errors) {
     }
 }
 
+/// Reports `once = "id"`. Without braces the key is a constant, and a call with another `id` would get the first result.
+pub(super) fn once_constant(tool: &Tool, errors: &mut Errors) {
+    let Some(text) = tool.attr.once.value() else { return };
+    let key = text.value();
+    if sentence::parts(&key).iter().any(|part| !matches!(part, Part::Text(_))) {
+        return;
+    }
+    let mut words = key.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    let named = words.find_map(|word| {
+        tool.arguments.iter().find(|one| plain(&one.ident) == word || one.wire == word).map(|one| plain(&one.ident))
+    });
+    if let Some(name) = named {
+        errors.at(
+            text,
+            format_args!(
+                "every call has this key, so a call with another `{name}` would get the first result; write `{{{name}}}` \
+                 for its value"
+            ),
+        );
+    }
+}
+
 pub(super) fn once_unknown(tool: &Tool, errors: &mut Errors) {
     let known: Vec<String> = tool.arguments.iter().map(|argument| plain(&argument.ident)).collect();
     let known: Vec<&str> = known.iter().map(String::as_str).collect();

@@ -9,6 +9,7 @@ use syn::Type;
 use crate::checked::{Checked, Execution, Form, Schema};
 use crate::expand::declaration::effect;
 use crate::expand::spans::{at, generated};
+use crate::model::peel;
 
 /// Returns `fn __assertions() { .. }`. It precedes the code that needs the asserted traits, so that its errors come
 /// first.
@@ -49,7 +50,11 @@ fn of_arguments(tool: &Checked) -> TokenStream {
     for argument in &tool.arguments {
         match tool.schema {
             Schema::Derived => {
-                assert(&argument.ty, "assert_argument");
+                // The name selects only the wording of the error; the trait decides whether there is one.
+                assert(
+                    &argument.ty,
+                    if is_secret(&argument.ty) { "assert_secret_argument" } else { "assert_argument" },
+                );
                 if argument.default.is_some() {
                     assert(&argument.ty, "assert_default");
                 }
@@ -75,4 +80,9 @@ fn described(ty: &TokenStream, blame: &impl ToTokens) -> TokenStream {
     quote_spanned! {at(blame)=>
         __rt::assert_described::<#blame, { __rt::ComponentProbe::<#ty>::SAYS_SOMETHING }>();
     }
+}
+
+fn is_secret(ty: &Type) -> bool {
+    let Type::Path(path) = peel(ty) else { return false };
+    path.path.segments.last().is_some_and(|last| last.ident == "Secret")
 }

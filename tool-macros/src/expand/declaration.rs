@@ -95,6 +95,10 @@ fn rest(tool: &Checked) -> Vec<TokenStream> {
         Some(quote!((#wire, #lister)))
     });
     let sensitive = tool.arguments.iter().filter(|argument| argument.is_sensitive).map(|argument| &argument.wire);
+    let constraints = tool.arguments.iter().flat_map(|argument| {
+        let wire = &argument.wire;
+        argument.constraints.iter().map(move |keys| quote!((#wire, #keys)))
+    });
     let no_schema = match tool.schema {
         Schema::Derived => None,
         Schema::None(NoSchemaMode::RejectEffects) => Some(quote!(__rt::NoSchemaMode::RejectEffects)),
@@ -134,6 +138,7 @@ fn rest(tool: &Checked) -> Vec<TokenStream> {
         list("require_any", require_any),
         list("evidence", evidence),
         list("sensitive", sensitive),
+        list("constraints", constraints),
         one("no_schema", no_schema),
     ];
     fields.into_iter().flatten().collect()

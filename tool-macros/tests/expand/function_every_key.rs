@@ -9,12 +9,18 @@
     clippy::unnecessary_wraps
 )]
 pub(crate) fn send(
+    #[allow(unused_variables)]
     to_address: String,
     ctx: &ToolContext,
+    #[allow(unused_variables)]
     subject: Option<String>,
+    #[allow(unused_variables)]
     mail: &Connection<dyn Mail>,
+    #[allow(unused_variables)]
     r#type: Option<Option<Kind>>,
+    #[allow(unused_variables)]
     password: String,
+    #[allow(unused_variables)]
     #[allow(unused_variables)]
     mut copies: Vec<String>,
 ) -> Answer {
@@ -154,6 +160,7 @@ const _: () = {
             require_any: &["subject", "kind"],
             evidence: &[("toAddress", "contacts__list")],
             sensitive: &["password"],
+            constraints: &[("subject", "length")],
             location: __rt::location(
                 ::core::module_path!(),
                 ::core::file!(),

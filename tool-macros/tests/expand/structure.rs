@@ -91,6 +91,7 @@ const _: () = {
             ),
             require_any: &["state", "title"],
             evidence: &[("taskId", "tasks__list_tasks")],
+            constraints: &[("title", "length")],
             location: __rt::location(
                 ::core::module_path!(),
                 ::core::file!(),

@@ -60,9 +60,9 @@ pub enum ThroughConnection {}
 
 /// An [`Injected::Borrowing`] mode (`Self`) in which a tool may borrow `C` itself.
 #[diagnostic::on_unimplemented(
-    message = "`{C}` has a kind: borrow `&Connection<{C}>`",
+    message = "`{C}` has a kind, so it is borrowed through a connection",
     label = "needs an account, which a connection represents",
-    note = "a function tool takes `&Connection<{C}>`, a struct tool lists `Cap<Connection<{C}>>`; a `ConnectionBroker` opens it for each call"
+    note = "write `&Connection<dyn Trait>` for `&dyn Trait`, or `Cap<Connection<dyn Trait>>` in a `type Capabilities`; a `ConnectionBroker` opens the connection for each call"
 )]
 pub trait Borrow<C: ?Sized>: sealed::Borrow {}
 

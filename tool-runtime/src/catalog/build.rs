@@ -225,20 +225,35 @@ fn prefixes(entries: &[Entry], servers: &[SourceServer], problems: &mut Vec<Prob
     }
 }
 
-/// Reports evidence from a tool that is neither in this catalog nor in a linked crate. A server may list its tools
-/// later.
+/// Reports evidence from a tool that is neither in this catalog nor in a linked crate, and from a tool that shows
+/// nothing. A server may list its tools later.
 fn evidence(tools: &[Described], problems: &mut Vec<Problem>) {
     if tools.iter().all(|tool| tool.evidence.is_empty()) {
         return;
     }
-    let mut known: BTreeSet<&str> = tools.iter().map(|tool| &*tool.written).collect();
-    known.extend(inventory::iter::<Registration>().map(|registration| registration.meta.name));
+    // The tools, and whether they show nothing. The answer of a graph is no evidence, but the results of its calls are.
+    let linked = inventory::iter::<Registration>().map(|one| one.meta);
+    let linked = linked.map(|meta| (meta.name, meta.redact.is_empty() && meta.model.is_empty()));
+    let mut known: BTreeMap<&str, bool> = linked.collect();
+    known.extend(tools.iter().map(|tool| {
+        let shows_nothing = tool.allow.as_ref().is_some_and(Vec::is_empty) && tool.model.is_empty();
+        (&*tool.written, shows_nothing && tool.graph.is_none())
+    }));
     for tool in tools {
         for (argument, lister) in &tool.evidence {
-            if known.contains(lister.as_str()) || is_discovered(lister) {
+            let shows_nothing = known.get(lister.as_str());
+            if shows_nothing == Some(&true) {
+                let message = format!(
+                    "`{}`: the evidence of `{argument}` comes from the tool `{lister}`, which shows nothing; add the \
+                     path of the ids to its `redact` or `model`",
+                    tool.written.escape_debug(),
+                );
+                problems.push(CatalogProblemKind::Evidence.problem(message, tool.location));
+            }
+            if shows_nothing.is_some() || is_discovered(lister) {
                 continue;
             }
-            let suggestion = nearest(lister, known.iter().copied());
+            let suggestion = nearest(lister, known.keys().copied());
             let suggestion = suggestion.map(|suggestion| format!("; did you mean `{suggestion}`?")).unwrap_or_default();
             let message = format!(
                 "`{}`: the evidence of `{argument}` comes from the tool `{}`, which does not exist{suggestion}",

@@ -1,6 +1,7 @@
 //! [`Entry`]: the definition of a tool, and the parts that a runner needs to run it.
 
 use std::cell::LazyCell;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,9 +117,10 @@ impl Entry {
             None => (payload.as_ref(), None),
         };
         let redaction = &spec.redaction;
-        let shown =
-            described.allow.is_some().then(|| found.projector("redact", &redaction.allow, &redaction.model, value));
-        let prepared = prepared.map(|payload| found.projector("prepare", &redaction.prepare, &[], payload));
+        let shown = described.allow.is_some().then(|| {
+            found.projector(if is_client { RESULT } else { "`redact`" }, &redaction.allow, &redaction.model, value)
+        });
+        let prepared = prepared.map(|payload| found.projector("`prepare`", &redaction.prepare, &[], payload));
         if problems.len() > before {
             return None;
         }
@@ -179,6 +181,9 @@ impl Entry {
     }
 }
 
+/// The allowlist of a client tool does not apply to the output of its function.
+const RESULT: &str = "`redact`, which lists fields of the client's result";
+
 impl Problems<'_> {
     fn projector(
         &mut self,
@@ -192,7 +197,7 @@ impl Problems<'_> {
         match Projector::compile(allow, model, &schema.to_value()) {
             Ok(projector) => Some(Arc::new(projector)),
             Err(paths) => {
-                paths.iter().for_each(|one| self.add(CatalogProblemKind::Redaction, &format!("`{key}`: {one}")));
+                paths.iter().for_each(|one| self.add(CatalogProblemKind::Redaction, &format!("{key}: {one}")));
                 None
             }
         }
@@ -205,6 +210,14 @@ impl Problems<'_> {
             return;
         }
         let known = schema::names_at(&spec.input_schema, &[]);
+        for name in spec.evidence.keys().filter(|name| !schema::can_have_evidence(&spec.input_schema, name)) {
+            let message = format!(
+                "no result can be evidence for `{}`, because only texts, whole numbers and lists of them are compared; \
+                 remove `evidence`, or put the id into an argument of its own",
+                name.escape_debug()
+            );
+            self.add(CatalogProblemKind::Evidence, &message);
+        }
         let rules = [
             ("sensitive", spec.sensitive.iter().collect::<Vec<_>>()),
             ("evidence", spec.evidence.keys().collect()),
@@ -253,6 +266,17 @@ impl Problems<'_> {
             Ok(pieces) => pieces,
             Err(error) => return self.add(CatalogProblemKind::Argument, &format!("`once` {error}")),
         };
+        if let [Piece::Text(key)] = pieces.as_slice() {
+            let words = key.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            let known = schema::names_at(&spec.input_schema, &[]);
+            if let Some(name) = words.into_iter().find(|word| known.contains(*word)) {
+                let message = format!(
+                    "`once` is the same for every call, so a call with another `{name}` would get the first result; write \
+                     `{{{name}}}` for its value"
+                );
+                self.add(CatalogProblemKind::Argument, &message);
+            }
+        }
         for piece in &pieces {
             let path = match piece {
                 Piece::Text(_) | Piece::End => continue,
@@ -272,12 +296,11 @@ impl Problems<'_> {
                 match schema::presence(&spec.input_schema, path) {
                     Presence::Always => None,
                     Presence::Optional => Some(format!(
-                        "`once` names `{name}`, which a call may leave out; name arguments that every call has, or \
-                         give it a default"
+                        "`once` names `{name}`, which a call may leave out or set to `null`; name an argument that \
+                         every call has, or write its type without `Option`, with a default if calls may leave it out"
                     )),
-                    Presence::Unknown(segment, known) => {
-                        let meant = nearest(&segment, known.iter().map(String::as_str));
-                        let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+                    Presence::Unknown(at, known) => {
+                        let meant = suggestion(path, at, &known);
                         Some(format!("`once` names the argument `{name}`, which does not exist{meant}"))
                     }
                 }
@@ -297,15 +320,21 @@ impl Problems<'_> {
         }
         let unknown = path.iter().enumerate().find_map(|(at, segment)| {
             let known = schema::names_at(&spec.input_schema, path.get(..at)?);
-            (!known.contains(segment)).then_some((segment, known))
+            (!known.contains(segment)).then_some((at, known))
         });
-        if let Some((segment, known)) = unknown {
-            let suggestion = nearest(segment, known.iter().map(String::as_str));
-            let suggestion = suggestion.map(|suggestion| format!("; did you mean `{suggestion}`?")).unwrap_or_default();
+        if let Some((at, known)) = unknown {
+            let suggestion = suggestion(path, at, &known);
             let message = format!("`summary` names the argument `{name}`, which does not exist{suggestion}");
             self.add(CatalogProblemKind::Summary, &message);
         }
     }
+}
+
+/// Returns the end of a message about the unknown segment `at` of a path: the whole path that the author probably meant.
+fn suggestion(path: &[String], at: usize, known: &BTreeSet<String>) -> String {
+    let meant = path.get(at).and_then(|segment| nearest(segment, known.iter().map(String::as_str)));
+    let whole = |meant| path.iter().take(at).map(String::as_str).chain([meant]).collect::<Vec<_>>().join(".");
+    meant.map(|meant| format!("; did you mean `{}`?", whole(meant))).unwrap_or_default()
 }
 
 impl fmt::Debug for Entry {

@@ -24,7 +24,7 @@ pub(crate) enum CatalogProblemKind {
     Argument,
     /// The sentence for deciders (`summary`) cannot be written.
     Summary,
-    /// An argument's evidence comes from a tool that does not exist.
+    /// An argument's evidence comes from a tool that does not exist or shows nothing, or no value can have evidence.
     Evidence,
     /// The declaration does not fit the place where the tool is executed.
     Execution,

@@ -45,6 +45,8 @@ pub struct Declaration {
     pub evidence: &'static [(&'static str, &'static str)],
     /// `#[arg(sensitive)]`
     pub sensitive: &'static [&'static str],
+    /// `#[schemars(..)]`: pairs of an argument and a key that constrains it, such as `regex` or `inner.regex`.
+    pub constraints: &'static [(&'static str, &'static str)],
     /// `allow_no_schema, no_schema_mode = ..`
     pub no_schema: Option<NoSchemaMode>,
     /// The position of the item in the source code.
@@ -72,6 +74,7 @@ impl Declaration {
         require_any: &[],
         evidence: &[],
         sensitive: &[],
+        constraints: &[],
         no_schema: None,
         location: Location { krate: "", module: "", file: "", line: 0, column: 0 },
     };

@@ -20,6 +20,17 @@ pub trait ToolArgument {}
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> ToolArgument for T {}
 
+/// An argument whose type is called `Secret`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of a tool",
+    label = "a model cannot send a secret",
+    note = "write the type inside, such as `String`, with `#[arg(sensitive)]`, which masks the value in events, records, approvals and logs"
+)]
+pub trait SecretArgument {}
+
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> SecretArgument for T {}
+
 /// An argument of a tool without a schema.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a tool",
@@ -145,6 +156,9 @@ pub const fn assert_reach<T: BuiltOn<WITHIN> + ?Sized, const WITHIN: bool>() {}
 
 /// Asserts `ToolArgument`.
 pub const fn assert_argument<T: ToolArgument>() {}
+
+/// Asserts `SecretArgument`.
+pub const fn assert_secret_argument<T: SecretArgument>() {}
 
 /// Asserts `ParsedArgument`.
 pub const fn assert_parsed_argument<T: ParsedArgument>() {}

@@ -9,6 +9,9 @@ use crate::redact::shape::{alternatives, is_object, is_scalar, members, values};
 use crate::redact::suggestion::{leaves, nearest, through_arrays};
 use crate::text::sentence;
 
+/// The number of leaves that a message lists.
+const MOST_LISTED: usize = 20;
+
 /// A path of an allowlist that does not fit the schema, with a correction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -60,13 +63,13 @@ pub(super) fn check(path: &str, schema: &Value) -> Result<(), PathProblem> {
         Ok(places) => places,
         Err(Some(message)) => return problem(message, None),
         Err(None) if alternatives(schema).iter().all(|one| is_scalar(one)) => {
-            return problem("names a member, but the output is a scalar; write `$`".into(), None);
+            return problem("names a member, but the value is a scalar; write `$`".into(), None);
         }
         Err(None) => match through_arrays(path, |plain| is_nameable(plain, schema)) {
             Some(plain) => {
                 return problem(format!("steps into an array; arrays are passed through: write `{plain}`"), None);
             }
-            None => return problem("names nothing in the output".into(), nearest(path, nameable(schema))),
+            None => return problem("names nothing in its schema".into(), nearest(path, nameable(schema))),
         },
     };
     let prefix = if path == "$" { String::new() } else { format!("{path}.") };
@@ -152,13 +155,15 @@ fn leaf(places: &[&Value], prefix: &str) -> Result<(), String> {
             return Err(message);
         }
         if is_object(schema) {
-            let mut fields: Vec<_> =
-                members(schema).into_iter().flat_map(Map::keys).map(|name| format!("`{prefix}{name}`")).collect();
-            fields.sort_unstable();
-            return Err(if fields.is_empty() {
-                "names a map, not a leaf; add `.*` for its values".to_owned()
+            if members(schema).is_none_or(Map::is_empty) {
+                return Err("names a map, not a leaf; add `.*` for its values".to_owned());
+            }
+            let leaves: Vec<_> =
+                nameable(schema).iter().take(MOST_LISTED).map(|leaf| format!("`{prefix}{leaf}`")).collect();
+            return Err(if leaves.is_empty() {
+                "names an object without a leaf, so nothing of it can be shown; remove the path".to_owned()
             } else {
-                format!("names an object, not a leaf; name the fields that may be shown: {}", fields.join(", "))
+                format!("names an object, not a leaf; name the fields that may be shown: {}", leaves.join(", "))
             });
         }
         if !is_scalar(schema) {
@@ -236,14 +241,14 @@ mod tests {
         let bad = [
             ("", "empty segment"),
             ("nam", "did you mean `name`?"),
-            ("inner", "`inner.deep`, `inner.x`"),
+            ("inner", "`inner.deep.y`, `inner.x`"),
             ("inner.deep", "`inner.deep.y`"),
             ("by_name", "add `.*`"),
             ("by_name.ada", "write `*`"),
             ("by_number", "add `.*`"),
             ("any", "whose schema has no type"),
             ("pair", "names a tuple"),
-            ("$", "names an object"),
+            ("$", "may be shown: `by_name.*`, `by_number.*`, `inner.deep.y`, `inner.x`, `name`"),
             ("inner.deep[].y", "arrays are passed through: write `inner.deep.y`"),
             ("inner.deep.0.y", "write `inner.deep.y`"),
             ("inner.deep.*.y", "write `inner.deep.y`"),

@@ -263,7 +263,7 @@ fn a_reference_that_leads_back_is_named() {
         ("tree.below.id", "goes through the reference `#/$defs/Node`, which leads back to itself"),
         ("tree.below", "goes through the reference `#/$defs/Node`"),
         ("result.nam", "did you mean `result.name`?"),
-        ("result", "`result.at`, `result.name`, `result.secret`"),
+        ("result", "`result.at.kind`, `result.at.town`, `result.name`, `result.secret`"),
     ] {
         let problems = Projector::compile(&[path.to_owned()], &[], &referring()).unwrap_err();
         assert!(problems[0].to_string().contains(part), "{}", problems[0]);

@@ -50,7 +50,7 @@ impl Types {
     /// Returns the schemas and the behaviour of a tool.
     pub(super) fn describe(&self, declaration: &Declaration) -> Described {
         let schemas = Schemas {
-            input: declaration.input.map(|input| schema::compile_input(&input)),
+            input: declaration.input.map(|input| schema::compile_input(&input, declaration.constraints)),
             output: schema::compile_output(&self.output),
             answer: schema::compile_output(&self.answer),
             has_media: self.has_media,

@@ -7,6 +7,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
 
 use crate::error::Problem;
+use crate::schema::constraints;
 use crate::schema::lower::{Lowering, lower};
 use crate::schema::positions::{MAX_DEPTH, subschemas};
 use crate::schema::problem::Pointer;
@@ -24,13 +25,15 @@ const DEFINITIONS: &str = "#/$defs/";
 /// Generates the schema of a type. A trait object, so that the code around it is compiled once, not for each tool.
 pub(crate) type Generate<'f> = dyn Fn(&mut SchemaGenerator) -> schemars::Schema + 'f;
 
-/// Compiles the schema of a tool's arguments into the supported subset.
+/// Compiles the schema of a value that a model writes into the supported subset. `constraints` are those of a tool's
+/// arguments, see [`Declaration::constraints`](crate::component::declaration::Declaration::constraints).
 ///
 /// # Errors
 ///
 /// All places that cannot be written in the subset: recursion, enums with data, tuples, maps with keys that are not
-/// text, values that can be anything, expansion past the limits, defaults that break their own schema.
-pub(crate) fn compile_input(schema: &Generate<'_>) -> Result<Schema, Vec<Problem>> {
+/// text, values that can be anything, expansion past the limits, defaults that break their own schema. Also constraints
+/// that the schema does not contain.
+pub(crate) fn compile_input(schema: &Generate<'_>, constraints: &[(&str, &str)]) -> Result<Schema, Vec<Problem>> {
     let mut generated = generate(schema, &Contract::Deserialize)?;
     // The tool's definition has its own title and description, which these could contradict.
     for key in ["title", "description", "default", "examples"] {
@@ -38,7 +41,11 @@ pub(crate) fn compile_input(schema: &Generate<'_>) -> Result<Schema, Vec<Problem
             root.remove(key);
         }
     }
-    lower(&mut generated, Lowering::Arguments)?;
+    let mut problems = constraints::dropped(&generated, constraints);
+    problems.extend(lower(&mut generated, Lowering::Arguments).err().unwrap_or_default());
+    if !problems.is_empty() {
+        return Err(problems);
+    }
     texts::schema_text(&generated).map_err(|problem| vec![problem])
 }
 
@@ -166,11 +173,11 @@ fn recursion(pointer: &Pointer, reference: &str) -> Problem {
 pub(crate) fn compile_answer<T: JsonSchema>(wrap: &str) -> Result<(Schema, bool), Vec<Problem>> {
     let (plain, _) = run(&T::json_schema, &Contract::Deserialize, true);
     if plain.get("type").and_then(Value::as_str) == Some("object") {
-        return compile_input(&T::json_schema).map(|schema| (schema, false));
+        return compile_input(&T::json_schema, &[]).map(|schema| (schema, false));
     }
     let wrapped = |generator: &mut SchemaGenerator| {
         let inner = generator.subschema_for::<T>();
         schemars::json_schema!({ "type": "object", "properties": { wrap: inner }, "required": [wrap] })
     };
-    compile_input(&wrapped).map(|schema| (schema, true))
+    compile_input(&wrapped, &[]).map(|schema| (schema, true))
 }

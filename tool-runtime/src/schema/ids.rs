@@ -232,14 +232,39 @@ pub(crate) fn names_at(schema: &Schema, path: &[String]) -> BTreeSet<String> {
     found.into_iter().map(|(name, _)| name.clone()).collect()
 }
 
+/// Whether some value of an argument can have evidence: a text, a whole number, or an item of a list.
+pub(crate) fn can_have_evidence(schema: &Schema, name: &str) -> bool {
+    fn can(root: &Value, schema: &Value, depth: usize, is_item: bool) -> bool {
+        let target = schema.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
+        if let Some(target) = target.and_then(|pointer| root.pointer(pointer)).filter(|_| depth < 8) {
+            return can(root, target, depth + 1, is_item);
+        }
+        let branches = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(key)?.as_array());
+        if let Some(branches) = branches.filter(|_| depth < 8) {
+            return branches.iter().any(|branch| can(root, branch, depth + 1, is_item));
+        }
+        let can_be = |ty: &Value| match ty.as_str() {
+            Some("array") => !is_item && schema.get("items").is_none_or(|items| can(root, items, depth + 1, true)),
+            ty => !matches!(ty, Some("object" | "boolean" | "null")),
+        };
+        match schema.get("type") {
+            Some(Value::Array(types)) => types.iter().any(can_be),
+            ty => ty.is_none_or(can_be),
+        }
+    }
+    let root = schema.to_value();
+    let argument = root.get("properties").and_then(|properties| properties.get(name));
+    argument.is_none_or(|argument| can(&root, argument, 0, false))
+}
+
 /// Whether the arguments of every call have a value at a place.
 pub(crate) enum Presence {
     /// Every call has a value.
     Always,
     /// A call may leave the value out, or set it to `null`.
     Optional,
-    /// The schema has no such place. Contains the unknown segment and the known names.
-    Unknown(String, BTreeSet<String>),
+    /// The schema has no such place. Contains the position of the unknown segment, and the known names.
+    Unknown(usize, BTreeSet<String>),
 }
 
 /// Returns whether the arguments of every call have a value at this place.
@@ -247,7 +272,7 @@ pub(crate) fn presence(schema: &Schema, path: &[String]) -> Presence {
     for (at, segment) in path.iter().enumerate() {
         let known = names_at(schema, path.get(..at).unwrap_or_default());
         if !known.contains(segment) {
-            return Presence::Unknown(segment.clone(), known);
+            return Presence::Unknown(at, known);
         }
     }
     let root = schema.to_value();

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::error::Problem;
 use crate::schema::problem::Pointer;
 use crate::schema::{defaults, engine, formats, merge};
+use crate::text::sentence;
 
 /// The use of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,7 +176,8 @@ impl Walk {
         if let Some(Value::String(pattern)) = schema.get("pattern")
             && !engine::is_pattern(pattern)
         {
-            self.refuse("the pattern is not a regular expression", "write one in the syntax of ECMA 262");
+            let message = format!("the pattern `{}` is not a regular expression", sentence(pattern, 100));
+            self.refuse(message, "write one in the syntax of ECMA 262");
         }
         let reversed = |low: &str, high: &str| {
             let (Some(low), Some(high)) = (schema.get(low), schema.get(high).and_then(Value::as_number)) else {

@@ -18,8 +18,8 @@ use crate::schema::{compile_input, compile_output};
 
 /// The compiled schema of arguments.
 fn input<T: JsonSchema>() -> Result<Value, Vec<Problem>> {
-    let first = compile_input(&T::json_schema)?;
-    let again = compile_input(&schemars::SchemaGenerator::subschema_for::<T>)?;
+    let first = compile_input(&T::json_schema, &[])?;
+    let again = compile_input(&schemars::SchemaGenerator::subschema_for::<T>, &[])?;
     assert_eq!(first, again, "a reference at the root changes nothing");
     Ok(first.to_value())
 }

@@ -348,7 +348,7 @@ fn a_catalog_refuses_a_sentence_that_it_cannot_write() {
         ("Says [it]", "has an optional part without an argument"),
         ("Says it.\nReally.", "contains a line break"),
         ("Says {txt}", "names the argument `txt`, which does not exist; did you mean `text`?"),
-        ("Says it to {to.nam}", "names the argument `to.nam`, which does not exist; did you mean `name`?"),
+        ("Says it to {to.nam}", "names the argument `to.nam`, which does not exist; did you mean `to.name`?"),
         ("Says {text.length}", "names the argument `text.length`, which does not exist"),
         ("Says {pin}", "names `pin`, which is sensitive"),
         ("Says {pin.first}", "names `pin.first`, which is sensitive"),

@@ -170,7 +170,7 @@ fn seven() -> u32 {
 
 #[test]
 fn attributes_and_docs_arrive() {
-    let schema = compile_input(&Update::json_schema).unwrap();
+    let schema = compile_input(&Update::json_schema, &[]).unwrap();
     let text = schema.as_str();
     assert_eq!(
         text,
@@ -190,7 +190,7 @@ fn attributes_and_docs_arrive() {
             r#""required":["task_id","unit","size"],"type":"object"}"#,
         )
     );
-    assert_eq!(compile_input(&Update::json_schema).unwrap(), schema);
+    assert_eq!(compile_input(&Update::json_schema, &[]).unwrap(), schema);
 }
 
 #[test]

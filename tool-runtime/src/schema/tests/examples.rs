@@ -75,7 +75,7 @@ enum State {
 
 #[track_caller]
 fn check<T: JsonSchema>(require_any: &[&str], expected: Value) {
-    let schema = compile_input(&T::json_schema).unwrap();
+    let schema = compile_input(&T::json_schema, &[]).unwrap();
     assert_eq!(publish_require_any(&schema, require_any).to_value(), expected);
 }
 

@@ -147,7 +147,7 @@ fn text(fields: &[(&str, &str)]) -> String {
 }
 
 fn compiled() -> std::sync::Arc<dyn crate::schema::validator::Compiled> {
-    let schema = compile_input(&Everything::json_schema).unwrap();
+    let schema = compile_input(&Everything::json_schema, &[]).unwrap();
     JsonSchemaValidator.compile(&schema).unwrap()
 }
 
