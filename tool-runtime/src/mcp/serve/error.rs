@@ -141,6 +141,12 @@ pub(super) fn full(why: Full) -> ErrorData {
     ErrorData::new(SERVER_ERROR, message, Some(json!({"code": code})))
 }
 
+/// Returns the error for a repeated call whose result is being sent in answer to another request.
+pub(super) fn sending() -> ErrorData {
+    let message = "Another request is getting the result of the same call. Try again later.";
+    ErrorData::new(SERVER_ERROR, message, Some(json!({"code": "sending"})))
+}
+
 /// Returns the error for a defect of the server, whose details are only for operators.
 pub(super) fn broken() -> ErrorData {
     ErrorData::internal_error("The server failed.", None)
