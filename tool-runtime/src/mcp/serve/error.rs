@@ -57,6 +57,8 @@ pub(super) enum McpServerError {
         /// The rules of the policy that suspend calls.
         rules: Vec<String>,
     },
+    /// The schema of this tool marks an argument for a header that cannot repeat it.
+    Header { tool: String, argument: String },
     /// The client did not begin with the handshake of the protocol.
     Handshake,
 }
@@ -78,6 +80,7 @@ impl McpServerError {
             Self::Resource { .. } => "mcp_resource",
             Self::Scope { .. } => "mcp_scope",
             Self::Unreachable { .. } => "mcp_unreachable",
+            Self::Header { .. } => "mcp_header",
             Self::Handshake => "mcp_handshake",
         }
     }
@@ -117,6 +120,12 @@ impl fmt::Display for McpServerError {
                 "calls can wait for a person ({}), and no person can reach them: set a store that others share with \
                  `RunnerBuilder::store`, or `approvals(false)`",
                 rules.join("; ")
+            ),
+            Self::Header { tool, argument } => write!(
+                f,
+                "`{tool}` marks `{}` with `x-mcp-header`, and clients over HTTP exclude such a tool; mark only strings, \
+                 integers and booleans",
+                argument.escape_debug()
             ),
             Self::Handshake => f.write_str("the client closed the connection or did not begin with `initialize`"),
         }
