@@ -227,7 +227,8 @@ pub use tool_runtime_macros::capability;
 ///
 /// `validate = check` calls `check(&Struct)`, or for a function `check(&first, &second, ..)` with all arguments in
 /// order. `validate = check(from, *limit)` passes the named arguments, by reference or, with `*`, by value. The hook
-/// returns `Result<(), `[`Violation`](crate::call::Violation)`>`.
+/// returns `Result<(), `[`Violation`](crate::call::Violation)`>`. `Violation::of` takes the name of an argument in the
+/// schema, and `Violation::at` a JSON Pointer to a place inside one, such as `/shelf/number`.
 ///
 /// ```
 /// use tool_runtime::call::Violation;

@@ -34,11 +34,14 @@ type Hook = Box<dyn Fn(&'static str) -> HookAction + Send + Sync>;
 
 type Refusal = Box<dyn Fn(&[Key]) -> Option<StoreError> + Send + Sync>;
 
+type Hold = Box<dyn Fn(&Query) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> + Send + Sync>;
+
 /// A wrapper around a store. It calls its hook with the name of each method before the method.
 pub struct HookedStore {
     store: Arc<dyn Store>,
     hook: Hook,
     refusal: Option<Refusal>,
+    hold: Option<Hold>,
     /// The maximum number of documents in a page.
     most: usize,
     /// Senders of the handles that do not resolve until `settle`.
@@ -49,13 +52,23 @@ impl HookedStore {
     /// A store with a hook.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, hook: impl Fn(&'static str) -> HookAction + Send + Sync + 'static) -> Self {
-        Self { store, hook: Box::new(hook), refusal: None, most: usize::MAX, silenced: Mutex::default() }
+        Self { store, hook: Box::new(hook), refusal: None, hold: None, most: usize::MAX, silenced: Mutex::default() }
     }
 
     /// Fails the updates of these documents with an error that is selected by their keys.
     #[must_use]
     pub fn refusing(mut self, refusal: impl Fn(&[Key]) -> Option<StoreError> + Send + Sync + 'static) -> Self {
         self.refusal = Some(Box::new(refusal));
+        self
+    }
+
+    /// Keeps back the answer to a query until the future that is selected by the query.
+    #[must_use]
+    pub fn holding(
+        mut self,
+        hold: impl Fn(&Query) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> + Send + Sync + 'static,
+    ) -> Self {
+        self.hold = Some(Box::new(hold));
         self
     }
 
@@ -144,7 +157,11 @@ impl Store for HookedStore {
 
     async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
         let query = Query { limit: query.limit.min(self.most), ..query.clone() };
-        self.look("list").await?.list(&query).await
+        let listed = self.look("list").await?.list(&query).await;
+        if let Some(held) = self.hold.as_ref().and_then(|hold| hold(&query)) {
+            held.await;
+        }
+        listed
     }
 
     async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {

@@ -168,7 +168,7 @@ impl consumer::Clock for Noon {
 #[test]
 fn a_definition_says_what_its_arguments_say() {
     let round = consumer::Round::definition().expect("a definition");
-    let schema: serde_json::Value = serde_json::from_str(round.input_schema.as_str()).expect("JSON");
+    let schema: serde_json::Value = serde_json::from_str(&round.input_schema.to_string()).expect("JSON");
     assert_eq!(schema["required"], json!(["time"]));
     assert_eq!(schema["properties"]["to"]["default"], json!("day"));
 }

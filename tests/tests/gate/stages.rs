@@ -65,7 +65,7 @@ fn even(
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "hooks borrow their arguments")]
 fn is_even(n: &u64) -> Result<(), Violation> {
-    if n.is_multiple_of(2) { Ok(()) } else { Err(Violation::new("/n", "semantic", "an even number")) }
+    if n.is_multiple_of(2) { Ok(()) } else { Err(Violation::at("/n", "an even number")) }
 }
 
 /// Takes its time.

@@ -11,6 +11,8 @@ use crate::text::pointer;
 ///
 /// let violation = Violation::of("delta", "other than 0").with_hint("Leave the part alone instead.");
 /// assert_eq!((&*violation.pointer, &*violation.keyword), ("/delta", "semantic"));
+/// let inside = Violation::at("/parts/2/delta", "other than 0");
+/// assert_eq!((&*inside.pointer, &*inside.keyword), ("/parts/2/delta", "semantic"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -29,13 +31,20 @@ pub struct Violation {
 
 impl Violation {
     /// Creates a violation by one argument, with the keyword `semantic`. `argument` is its name in the schema. If the
-    /// tool has no such argument, the runner logs this and reports the violation for the whole call.
+    /// tool has no such argument, the runner logs this and reports the violation for the whole call. For a place inside
+    /// an argument, use [`at`](Self::at).
     #[must_use]
     pub fn of(argument: &str, expected: impl Into<String>) -> Self {
-        Self::new(pointer::segment(argument), "semantic", expected)
+        Self::at(pointer::segment(argument), expected)
     }
 
-    /// Creates a violation at a JSON Pointer, for a place inside an argument such as `/items/2/count`.
+    /// Creates a violation at a JSON Pointer, such as `/items/2/count`, with the keyword `semantic`.
+    #[must_use]
+    pub fn at(pointer: impl Into<String>, expected: impl Into<String>) -> Self {
+        Self::new(pointer, "semantic", expected)
+    }
+
+    /// Creates a violation at a JSON Pointer, with the keyword of a rule.
     #[must_use]
     #[cold]
     pub fn new(pointer: impl Into<String>, keyword: impl Into<String>, expected: impl Into<String>) -> Self {

@@ -139,7 +139,7 @@ impl Problem {
     ///   `unlisted` or `server_down`
     /// - rejected tools of a server: `malformed`, `too_large`, `illegal_name`, `duplicate_name`, `colliding_name`,
     ///   `input_schema`, `output_schema`, `unsupported_execution` or `illegal_header`
-    /// - MCP servers: `mcp_tool_unknown`, `mcp_name`, `mcp_name_taken`, `mcp_client_tool`, `mcp_listen`,
+    /// - MCP servers: `mcp_tool_unknown`, `mcp_name`, `mcp_name_taken`, `mcp_client_tool`, `mcp_header`, `mcp_listen`,
     ///   `mcp_resource`, `mcp_scope`, `mcp_unreachable` or `mcp_handshake`
     #[must_use]
     pub const fn code(&self) -> &'static str {

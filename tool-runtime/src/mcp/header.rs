@@ -4,6 +4,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
 
 /// The schema keyword that marks an argument to repeat in a header. Its value is the name of the header, without
 /// [`PREFIX`].
@@ -12,6 +13,16 @@ pub(super) const KEYWORD: &str = "x-mcp-header";
 /// The prefix of the names of these headers.
 #[cfg(feature = "mcp-client")]
 pub(super) const PREFIX: &str = "mcp-param-";
+
+/// Whether each value of a type can be repeated in a header. A `null` is allowed, and has no header. The specification
+/// excludes numbers that are not integers.
+pub(super) fn is_primitive(types: &Value) -> bool {
+    let is_one = |one: &Value| matches!(one.as_str(), Some("string" | "integer" | "boolean"));
+    match types {
+        Value::Array(types) => types.iter().any(is_one) && types.iter().all(|one| is_one(one) || one == "null"),
+        one => is_one(one),
+    }
+}
 
 /// Encodes a value for a header. A value that a header cannot hold becomes Base64, such as `=?base64?ZcO8?=`.
 #[cfg(feature = "mcp-client")]

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::future::{Ready, ready};
 use std::sync::Arc;
+#[cfg(feature = "agent")]
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -101,6 +103,12 @@ impl ToolRunner {
     #[cfg(feature = "agent")]
     pub(crate) fn version(&self) -> Hash {
         self.shared.version()
+    }
+
+    /// Returns how long a lease lasts without renewal.
+    #[cfg(feature = "agent")]
+    pub(crate) fn lease_duration(&self) -> Duration {
+        self.shared.lease
     }
 
     /// Logs a failure that belongs to no run, and reports it to the operators' sink.

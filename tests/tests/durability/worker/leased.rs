@@ -10,7 +10,7 @@ use tool_runtime::store::StoredDocument;
 
 use super::*;
 
-/// The duration of a lease of `RunQueue::take`.
+/// The duration of a lease of a runner.
 const LEASE: Duration = Duration::from_secs(30);
 
 fn world(what: &str) -> (World, Arc<ManualClock>) {
@@ -177,6 +177,31 @@ async fn the_run_of_a_killed_owner_is_taken_after_its_lease() {
         assert_eq!(world.take().await.err(), Some("run_held"));
         clock.advance(LEASE);
         with([world.lasting()], world.reaches("approval_required")).await;
+    }
+}
+
+/// The lease is that of the runner, and is renewed for this time.
+#[tokio::test(start_paused = true)]
+async fn a_run_is_leased_for_as_long_as_its_runner_says() {
+    for begins in [false, true] {
+        let (world, clock) = world(&format!("leased briefly {begins}"));
+        world.enqueue("Go.").await;
+        let (_, saved) = world.queue().find(&world.run_id, Some("acme")).await.expect("it is there");
+        let catalog = tool_runtime::ToolCatalog::builder().build().expect("a catalog");
+        let store =
+            if begins { Arc::new(MemoryStore::with_clock(Arc::clone(&clock))) } else { Arc::clone(&world.store) };
+        let runner = ToolRunner::builder(catalog, ToolPolicy::deny_all()).store(Arc::clone(&store));
+        let queue = RunQueue::new(&runner.lease(Duration::from_secs(2)).build().expect("a runner"));
+        let take = || queue.take(&world.run_id, Some("acme"), Some("ada"), "web");
+        let held = if begins { queue.begin(&saved, "web").await } else { take().await.map(|(leased, _)| leased) };
+        let held = held.expect("it is free");
+        clock.advance(Duration::from_secs(1));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(take().await.err().map(|error| error.code()), Some("run_held"), "it was renewed");
+        drop(held);
+        clock.advance(Duration::from_secs(2));
+        take().await.expect("its lease has ended");
     }
 }
 

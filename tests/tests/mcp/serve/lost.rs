@@ -7,18 +7,22 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use axum::body::Body;
+use axum::http::Request;
 use rmcp::model::{CallToolResult, ClientRequest};
 use rmcp::service::PeerRequestOptions;
 use serde_json::{Value, json};
 use tests::world::{HookAction, HookedStore};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tool_runtime::RunOptions;
-use tool_runtime::mcp::serve::{Authenticator, HttpOptions, McpServer, Peer};
+use tool_runtime::mcp::serve::{Authenticator, HttpOptions, HttpService, McpServer, Peer};
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store, StoreError};
 use tool_runtime::testing::ManualClock;
 use tool_runtime_sql::{SqlOptions, SqlStore};
+use tower::ServiceExt as _;
 
 use crate::serve::held::{
     Client, NOBODY, builder, letter, one_waiting, piped, piped_since_2026, post, posting, recorded, runner, sent,
@@ -127,9 +131,10 @@ async fn send(stream: &mut TcpStream, head: &str, body: &str) {
     stream.write_all(request.as_bytes()).await.unwrap();
 }
 
-/// A client at two pipes that writes its lines itself: those of the server come out of the first.
-async fn pipes(server: &McpServer, name: &str) -> (DuplexStream, DuplexStream) {
-    let ((out, write), (mut into, read)) = (tokio::io::duplex(64 * 1024), tokio::io::duplex(64 * 1024));
+/// A client at two pipes that writes its lines itself: those of the server come out of the first, which holds this many
+/// bytes.
+async fn pipes(server: &McpServer, name: &str, bytes: usize) -> (DuplexStream, DuplexStream) {
+    let ((out, write), (mut into, read)) = (tokio::io::duplex(bytes), tokio::io::duplex(64 * 1024));
     let server = server.clone();
     tokio::spawn(async move { server.stream(read, write).await });
     let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
@@ -154,7 +159,7 @@ async fn a_call_whose_client_went_away_waits_for_the_same_call() {
                 handle.cancel(None).await.unwrap();
             }
             "pipe" => {
-                let ends = pipes(&served, way).await;
+                let ends = pipes(&served, way, 64 * 1024).await;
                 one_waiting(&*store).await;
                 drop(ends);
             }
@@ -185,7 +190,7 @@ async fn a_call_whose_client_went_away_waits_for_the_same_call() {
 async fn an_answer_that_did_not_leave_is_told_to_the_same_call_once() {
     let store = Arc::<MemoryStore>::default();
     let served = builder(Arc::clone(&store), HELD).build().unwrap();
-    let (mut out, into) = pipes(&served, "lost").await;
+    let (mut out, into) = pipes(&served, "lost", 64 * 1024).await;
     let call = one_waiting(&*store).await;
     // Its client still speaks, and reads nothing more: the answer cannot be written.
     let mut begun = [0; 16];
@@ -205,6 +210,176 @@ async fn an_answer_that_did_not_leave_is_told_to_the_same_call_once() {
     post(&store, &call, ApprovalDecision::Deny(None)).await;
     assert!(text(&next.await.unwrap().unwrap()).contains("approval_denied"));
     assert_eq!(sent("lost"), 1);
+}
+
+/// The first request has taken the outcome, and its answer is not written before the test reads it.
+#[tokio::test(start_paused = true)]
+async fn an_outcome_that_is_being_sent_goes_to_no_other_request() {
+    let store = Arc::<MemoryStore>::default();
+    let served = builder(Arc::clone(&store), HELD).build().unwrap();
+    let client = Arc::new(piped(&served, NOBODY).await);
+    for has_arrived in [true, false] {
+        let name = format!("narrow {has_arrived}");
+        let (out, _into) = pipes(&served, &name, 16).await;
+        let mut lines = BufReader::new(out).lines();
+        lines.next_line().await.unwrap().expect("a handshake");
+        let call = one_waiting(&*store).await;
+        post(&store, &call, ApprovalDecision::Approve).await;
+        while sent(&name) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let refused = letter(&client, &name).await.expect_err("another request is getting it");
+        assert!(refused.to_string().contains("Another request"), "{refused}");
+        if has_arrived {
+            let line = lines.next_line().await.unwrap().unwrap();
+            assert!(line.contains("sent at 1"), "{line}");
+        } else {
+            drop(lines);
+            assert_eq!(text(&letter(&client, &name).await.unwrap()), "sent at 1", "it was given back");
+        }
+        let next = decided_late(&store, &client, (&name, 0), ApprovalDecision::Deny(None)).await;
+        assert!(text(&next).contains("approval_denied") && sent(&name) == 1, "{next:?}");
+    }
+}
+
+/// Posts a call of revision 2026-07-28. Its answer is sent when the test reads the body.
+async fn answered(service: HttpService, name: String) -> Body {
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    let params = json!({"_meta": meta, "name": "letters__send", "arguments": {"text": name}});
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let request = Request::post("/mcp")
+        .header("host", "127.0.0.1")
+        .header("x-user", "ada")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", "letters__send");
+    let response = service.oneshot(request.body(Body::from(message.to_string())).unwrap()).await.unwrap();
+    Body::new(response.into_body())
+}
+
+async fn read(body: Body) -> String {
+    String::from_utf8(axum::body::to_bytes(body, usize::MAX).await.unwrap().to_vec()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_that_is_being_sent_over_http_goes_to_no_other_request() {
+    let store = Arc::<MemoryStore>::default();
+    let served = builder(Arc::clone(&store), HELD).build().unwrap();
+    let client = Arc::new(piped(&served, NOBODY).await);
+    let service = served.http(&HttpOptions::new());
+    for has_arrived in [true, false] {
+        let name = format!("unread {has_arrived}");
+        let first = tokio::spawn(answered(service.clone(), name.clone()));
+        let call = one_waiting(&*store).await;
+        post(&store, &call, ApprovalDecision::Approve).await;
+        let first = first.await.unwrap();
+        while sent(&name) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let refused = read(answered(service.clone(), name.clone()).await).await;
+        assert!(refused.contains("Another request"), "{refused}");
+        if has_arrived {
+            let done = read(first).await;
+            assert!(done.contains("sent at 1"), "{done}");
+        } else {
+            drop(first);
+            let done = read(answered(service.clone(), name.clone()).await).await;
+            assert!(done.contains("sent at 1"), "it was given back: {done}");
+        }
+        let next = decided_late(&store, &client, (&name, 0), ApprovalDecision::Deny(None)).await;
+        assert!(text(&next).contains("approval_denied") && sent(&name) == 1, "{next:?}");
+    }
+}
+
+/// Each read of the store lets the other request continue.
+#[tokio::test(start_paused = true)]
+async fn of_two_requests_for_one_outcome_one_gets_it() {
+    let behind = Arc::<MemoryStore>::default();
+    let hook = |method| if method == "list" { HookAction::Late } else { HookAction::Pass };
+    let store = Arc::new(HookedStore::new(Arc::clone(&behind) as _, hook));
+    let served = builder(Arc::clone(&store), "").build().unwrap();
+    let clients = [piped(&served, NOBODY).await, posting(&served, "ada", NOBODY).await];
+    waits(&letter(&clients[0], "of two").await.unwrap());
+    let call = one_waiting(&*behind).await;
+    post(&store, &call, ApprovalDecision::Approve).await;
+    let (out, _into) = pipes(&served, "of two", 16).await;
+    let mut lines = BufReader::new(out).lines();
+    lines.next_line().await.unwrap().expect("a handshake");
+    while sent("of two") == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // Its client goes away.
+    drop(lines);
+    let (one, two) = tokio::join!(letter(&clients[0], "of two"), letter(&clients[1], "of two"));
+    let (one, two) = (one.unwrap(), two.unwrap());
+    let (got, waiting) = if one.is_error == Some(false) { (one, two) } else { (two, one) };
+    assert_eq!(text(&got), "sent at 1");
+    waits(&waiting);
+    assert_ne!(one_waiting(&*behind).await.call_id, call.call_id, "a new call");
+}
+
+/// The id of a call that no request repeats any more cannot be removed from the store for a while.
+#[tokio::test(start_paused = true)]
+async fn a_delivery_that_cannot_be_stored_is_known_to_its_server() {
+    let (behind, is_down) = (Arc::<MemoryStore>::default(), Arc::new(AtomicBool::new(false)));
+    let down = Arc::clone(&is_down);
+    let store = HookedStore::new(Arc::clone(&behind) as _, |_| HookAction::Pass).refusing(move |keys| {
+        let is_removal = matches!(keys, [key] if key.scope().starts_with("asked_"));
+        (is_removal && down.load(Ordering::Relaxed)).then(|| StoreError::Unavailable("down".into()))
+    });
+    let served = builder(store, "").build().unwrap();
+    let client = piped(&served, NOBODY).await;
+    waits(&letter(&client, "unmarked").await.unwrap());
+    post(&behind, &one_waiting(&*behind).await, ApprovalDecision::Approve).await;
+    is_down.store(true, Ordering::Relaxed);
+    assert_eq!(text(&letter(&client, "unmarked").await.unwrap()), "sent at 1");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    letter(&client, "unmarked").await.expect_err("a new call cannot be entered yet");
+    is_down.store(false, Ordering::Relaxed);
+    waits(&letter(&client, "unmarked").await.unwrap());
+    assert_eq!(sent("unmarked"), 1);
+}
+
+/// A request has read the id of the call. Before it continues, another one gets the result, and the call is removed.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_comes_during_the_delivery_is_a_new_call() {
+    let (behind, is_armed) = (Arc::<MemoryStore>::default(), Arc::new(AtomicBool::new(false)));
+    let (arrives, door) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (armed, arrived, opens) = (Arc::clone(&is_armed), Arc::clone(&arrives), Arc::clone(&door));
+    let store = HookedStore::new(Arc::clone(&behind) as _, |_| HookAction::Pass).holding(move |query| {
+        let is_id = query.scope.as_ref().is_some_and(|scope| scope.starts_with("asked_"));
+        if !is_id || !armed.swap(false, Ordering::Relaxed) {
+            return None;
+        }
+        let (arrived, opens) = (Arc::clone(&arrived), Arc::clone(&opens));
+        Some(Box::pin(async move {
+            arrived.notify_one();
+            opens.notified().await;
+        }))
+    });
+    let served = builder(store, "").build().unwrap();
+    let client = Arc::new(piped(&served, NOBODY).await);
+    // Another call keeps the run.
+    waits(&letter(&client, "stays").await.unwrap());
+    let stays = one_waiting(&*behind).await;
+    waits(&letter(&client, "removed").await.unwrap());
+    let call = waiting(&*behind).await.into_iter().find(|call| call.call_id != stays.call_id).unwrap();
+    assert_eq!(call.run_id, stays.run_id);
+    post(&behind, &call, ApprovalDecision::Approve).await;
+    is_armed.store(true, Ordering::Relaxed);
+    let asking = Arc::clone(&client);
+    let second = tokio::spawn(async move { letter(&asking, "removed").await });
+    arrives.notified().await;
+    assert_eq!(text(&letter(&client, "removed").await.unwrap()), "sent at 1");
+    // The task runner removes the call.
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    door.notify_one();
+    waits(&second.await.unwrap().unwrap());
+    assert_eq!(sent("removed"), 1);
 }
 
 /// A call that is decided on after its client has waited for some seconds.

@@ -365,7 +365,7 @@ async fn the_run_of_a_session_has_a_window() {
 #[tokio::test(flavor = "multi_thread")]
 async fn headers_say_what_the_arguments_say() {
     let schema = json!({"type": "object", "additionalProperties": false, "required": ["count"],
-        "properties": {"count": {"type": "number", "x-mcp-header": "Count"}}});
+        "properties": {"count": {"type": "integer", "x-mcp-header": "Count"}}});
     let echo = DynamicTool::new("t__echo", "Echoes.", schema, ToolEffect::ReadOnly, Arc::new(Echo));
     let catalog = ToolCatalog::builder().dynamic(echo.redact(["count"])).build().unwrap();
     let store = Arc::<MemoryStore>::default();
@@ -376,9 +376,9 @@ async fn headers_say_what_the_arguments_say() {
         "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {}});
     for (method, (header, arguments, status, said)) in [
-        ("1.50", r#"{"count":1.50}"#, 200, "1.5"),
-        ("1.5", r#"{"count":1.50}"#, 400, "Mcp-Param-Count"),
-        ("2", r#"{"count":1.50}"#, 400, "Mcp-Param-Count"),
+        ("1.0", r#"{"count":1.0}"#, 200, "1"),
+        ("1", r#"{"count":1.0}"#, 400, "Mcp-Param-Count"),
+        ("2", r#"{"count":1.0}"#, 400, "Mcp-Param-Count"),
         ("2", "{}", 400, "Mcp-Param-Count"),
         // The gate reads the client's own text, and refuses the second.
         ("2", r#"{"count":1,"count":2}"#, 200, "invalid_json"),
@@ -401,8 +401,8 @@ async fn headers_say_what_the_arguments_say() {
     assert_eq!(refused, 6, "a refused call has a record");
     // A client of a revision that does not have these headers does not send them. If they are there, they are compared.
     let client = with_session(address, "ada").await;
-    let called = client.call_tool(request("t__echo", json!({"count": 1.5}))).await.unwrap();
-    assert!(called.is_error == Some(false) && text(&called).contains("1.5"), "{called:?}");
+    let called = client.call_tool(request("t__echo", json!({"count": 15}))).await.unwrap();
+    assert!(called.is_error == Some(false) && text(&called).contains("15"), "{called:?}");
     let head = format!("Host: {address}\r\nx-user: ada\r\n");
     let (_, begun) = raw(address, &head, &initialize()).await;
     let session = begun.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
@@ -413,6 +413,24 @@ async fn headers_say_what_the_arguments_say() {
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t__echo","arguments":{"count":1}}}"#;
     let (_, answer) = raw(address, &head, message).await;
     assert!(answer.contains("-32020") && answer.contains("Mcp-Param-Count"), "{answer}");
+}
+
+/// Clients over HTTP exclude a tool that marks such an argument.
+#[tokio::test]
+async fn a_mark_of_an_argument_that_no_header_can_repeat_is_an_error() {
+    for (property, is_valid) in [
+        (json!({"type": ["integer", "null"], "x-mcp-header": "Count"}), true),
+        (json!({"type": "number", "x-mcp-header": "Count"}), false),
+        (json!({"type": "object", "properties": {"x": {"type": "number", "x-mcp-header": "X"}}}), false),
+    ] {
+        let schema = json!({"type": "object", "properties": {"count": property}});
+        let echo = DynamicTool::new("t__echo", "Echoes.", schema, ToolEffect::ReadOnly, Arc::new(Echo));
+        let catalog = ToolCatalog::builder().dynamic(echo.redact(["count"])).build().unwrap();
+        let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["t__echo"])).build().unwrap();
+        let built = McpServer::builder(runner, admitted).build().map_err(|error| error.to_string());
+        assert_eq!(built.is_ok(), is_valid, "{property}");
+        assert!(built.err().is_none_or(|error| error.contains("`t__echo` marks `count")));
+    }
 }
 
 /// A header reveals no tool: neither to a party that may not see it, nor to a client that is not admitted.

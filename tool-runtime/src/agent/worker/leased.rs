@@ -11,15 +11,13 @@ use tokio_util::sync::CancellationToken;
 use super::RunQueue;
 use super::lease::{Lease, RUNNING, RenewalTask};
 use crate::agent::{Conversation, Input, SavedConversation, Step, TurnOutcome};
-use crate::runner::{LeaseTime, ResumeError, RunOptions};
+use crate::runner::{LeaseTime, ResumeError, RunOptions, ToolRunner};
 use crate::store::runs::{self, AfterUpdate, Due, RunUpdate, Taking};
 use crate::store::transact;
-use crate::store::{DocumentKind, Key, RunLease, Store, StoreError, StoredRun, Transaction};
+use crate::store::{DocumentKind, Key, RunLease, StoreError, StoredRun, Transaction};
 
-/// The duration of a lease without renewal.
-const LEASE: Duration = Duration::from_secs(30);
-
-/// A run that this process continues in place of a worker, under a lease that is renewed until the value is dropped.
+/// A run that this process continues in place of a worker, under a lease that is renewed until the value is dropped. The
+/// duration of the lease is that of the runner ([`RunnerBuilder::lease`](crate::runner::RunnerBuilder::lease)).
 ///
 /// [`RunQueue::take`] takes a run from the store, and [`RunQueue::begin`] adds a new one.
 /// [`accept_posts`](Self::accept_posts) applies the posts of other processes, [`receive`](Self::receive) takes a
@@ -94,6 +92,8 @@ const LEASE: Duration = Duration::from_secs(30);
 /// ```
 pub struct LeasedRun {
     lease: Lease,
+    /// The duration of the lease without renewal.
+    lease_duration: Duration,
     /// The principal and the tenant of the run.
     party: (Option<Arc<str>>, Option<Arc<str>>),
     /// The value of [`StoredRun::news`] at the last check that found no post.
@@ -120,15 +120,16 @@ impl RunQueue {
         let (run_id, owner): (Arc<str>, _) = (run_id.into(), owner_of(owner));
         let (principal, tenant) = (principal.map(str::to_owned), tenant.map(str::to_owned));
         let keys = vec![Key::run(Arc::clone(&run_id))];
+        let lease_duration = self.runner.lease_duration();
         let change = move |transaction: &mut Transaction| {
-            runs::take(transaction, &run_id, (principal.as_deref(), tenant.as_deref()), &owner, LEASE)
+            runs::take(transaction, &run_id, (principal.as_deref(), tenant.as_deref()), &owner, lease_duration)
         };
         match transact(&**self.runner.store(), keys, change).await? {
             Taking::Unknown => Err(ResumeError::UnknownRun),
             Taking::Held => Err(ResumeError::Held),
             Taking::HeldBack => Err(ResumeError::HeldBack),
             Taking::Taken(lease, run) => {
-                let leased = LeasedRun::new(Arc::clone(self.runner.store()), lease, &run);
+                let leased = LeasedRun::new(&self.runner, lease, &run);
                 match SavedConversation::from_text(&run.document) {
                     Ok(saved) => Ok((leased, saved)),
                     Err(error) => {
@@ -149,9 +150,10 @@ impl RunQueue {
         let stored = Arc::new(conversation.as_stored_run()?);
         let (keys, owner) = (vec![Key::run(Arc::clone(&stored.run_id))], owner_of(owner));
         let new = Arc::clone(&stored);
-        let change = move |transaction: &mut Transaction| runs::enqueue_held(transaction, &new, &owner, LEASE);
+        let lease_duration = self.runner.lease_duration();
+        let change = move |transaction: &mut Transaction| runs::enqueue_held(transaction, &new, &owner, lease_duration);
         let lease = transact(&**self.runner.store(), keys, change).await?;
-        Ok(LeasedRun::new(Arc::clone(self.runner.store()), lease, &stored))
+        Ok(LeasedRun::new(&self.runner, lease, &stored))
     }
 }
 
@@ -160,14 +162,15 @@ fn owner_of(name: &str) -> Arc<str> {
 }
 
 impl LeasedRun {
-    fn new(store: Arc<dyn Store>, lease: RunLease, run: &StoredRun) -> Self {
+    fn new(runner: &ToolRunner, lease: RunLease, run: &StoredRun) -> Self {
+        let (store, lease_duration) = (Arc::clone(runner.store()), runner.lease_duration());
         // The token is not used: after a lost lease, the next write fails.
         let renewed = Arc::new(LeaseTime::now());
         let lease = Lease { store, run: lease, slots: None, patience: Duration::ZERO, renewed };
-        let kept = lease.keep(LEASE, CancellationToken::new());
+        let kept = lease.keep(lease_duration, CancellationToken::new());
         let party = (run.principal.clone(), run.tenant.clone());
         let is_running = AtomicBool::new(&*run.state == RUNNING);
-        Self { lease, party, news: run.news, is_running, _kept: kept }
+        Self { lease, lease_duration, party, news: run.news, is_running, _kept: kept }
     }
 
     /// Adds the lease to the options for [`Agent::restore`](crate::agent::Agent::restore), so that each write of the
@@ -204,7 +207,7 @@ impl LeasedRun {
     pub async fn accept_posts(&mut self, conversation: &mut Conversation) -> Result<bool, ResumeError> {
         let mut took = false;
         while let Some((key, input)) = self.post().await? {
-            match self.lease.attend(LEASE, Box::pin(conversation.accept(input))).await? {
+            match self.lease.attend(self.lease_duration, Box::pin(conversation.accept(input))).await? {
                 Err(ResumeError::Store(error)) => return Err(error.into()),
                 Err(refused) => {
                     let run = &*self.lease.run.run_id;
@@ -227,7 +230,7 @@ impl LeasedRun {
     /// The input does not fit ([`Conversation::accept`]); the conversation is unchanged. Another process has the run
     /// ([`StoreError::Fenced`]), or the store failed: another process continues after the last step that was saved.
     pub async fn receive(&mut self, conversation: &mut Conversation, input: Input) -> Result<TurnOutcome, ResumeError> {
-        let ended = match self.lease.attend(LEASE, Box::pin(conversation.accept(input))).await {
+        let ended = match self.lease.attend(self.lease_duration, Box::pin(conversation.accept(input))).await {
             Ok(Ok(())) => self.take_steps(conversation).await,
             // `accept` has emitted the `error` event.
             Ok(Err(refused)) => {
@@ -248,14 +251,16 @@ impl LeasedRun {
         let mut ran = false;
         loop {
             self.save(&conversation.save().await?, RUNNING, None).await?;
-            let ended = match self.lease.attend(LEASE, conversation.step()).await? {
+            let ended = match self.lease.attend(self.lease_duration, conversation.step()).await? {
                 Step::Asked => continue,
                 Step::Ran => {
                     ran = true;
                     continue;
                 }
                 // Another process may have decided a call since the conversation was saved.
-                Step::Waits(_) if !ran && self.lease.attend(LEASE, conversation.turns.was_decided()).await?? => {
+                Step::Waits(_)
+                    if !ran && self.lease.attend(self.lease_duration, conversation.turns.was_decided()).await?? =>
+                {
                     continue;
                 }
                 Step::Waits(_) => TurnOutcome::Waiting { calls: conversation.waiting().cloned().collect() },

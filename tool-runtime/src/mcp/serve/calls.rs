@@ -16,12 +16,12 @@ use crate::call::{CallId, Outcome, ToolCall, ToolExecResult};
 use crate::mcp::serve::answer::{answer, repeated, unknown, waits};
 use crate::mcp::serve::client::{Offers, Outbox, fills_in_forms};
 use crate::mcp::serve::delivery::Delivery;
-use crate::mcp::serve::error::{broken, full};
+use crate::mcp::serve::error::{broken, full, sending};
 use crate::mcp::serve::handler::{Handler, objects_only};
 use crate::mcp::serve::listing::Offered;
 use crate::mcp::serve::shutdown::Room;
 use crate::mcp::serve::tasks::{
-    self, Answered, EndedUnknown, Entered, Entering, Guest, HeldAnswer, Running, Ticket, Waiting, asking,
+    self, Answered, EndedUnknown, Entered, Entering, Guest, HeldAnswer, Repeated, Running, Ticket, Waiting, asking,
 };
 use crate::mcp::serve::{params, raw};
 use crate::runner::{CallClient, KeepsCall, Run, RunOptions, ServedRun};
@@ -79,9 +79,18 @@ impl Handler {
         let mut running = Some(running);
         for _ in 0..ATTEMPTS {
             let waiting = Waiting { party: party.clone(), name: name.to_owned(), asks, asked_as: asked_as.clone() };
-            if let Some(ticket) = Box::pin(served.tasks.find_repeated(&self.server, &waiting)).await? {
-                drop(running);
-                return Box::pin(self.hold(&ticket, name, HashSet::new(), context)).await;
+            match Box::pin(served.tasks.find_repeated(&self.server, &waiting)).await? {
+                Repeated::Nothing => {}
+                Repeated::Sending => return Err(sending()),
+                Repeated::Call(ticket, takes) => {
+                    drop(running.take());
+                    let answered = (HashSet::new(), takes);
+                    match Box::pin(self.held(&ticket, name, answered, context)).await? {
+                        Some(answer) => return Ok(answer),
+                        // Another request took the result first.
+                        None => continue,
+                    }
+                }
             }
             let again = || served.calls.begin().and_then(|running| running.of(&party)).map_err(full);
             let running = running.take().map_or_else(again, Ok)?;
@@ -177,7 +186,7 @@ impl Handler {
         self.hold(ticket, name, HashSet::new(), context).await
     }
 
-    /// Holds a request until its call ends or has a question for its client, for at most as long as the policy allows.
+    /// Holds a request of a call that it did not find by repeating it.
     async fn hold(
         &self,
         ticket: &Ticket,
@@ -185,6 +194,18 @@ impl Handler {
         answered: HashSet<String>,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        self.held(ticket, name, (answered, false), context).await?.ok_or_else(sending)
+    }
+
+    /// Holds a request until its call ends or has a question for its client, for at most as long as the policy allows.
+    /// `None` if another request has got the result.
+    async fn held(
+        &self,
+        ticket: &Ticket,
+        name: &str,
+        (answered, takes): (HashSet<String>, bool),
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Option<CallToolResponse>, ErrorData> {
         let served = &self.server.0;
         let (Offers { all: offers, progress, elicit }, outbox) = Outbox::of(ticket.run(), &self.session, context, name);
         let declared = context.client_capabilities();
@@ -192,18 +213,20 @@ impl Handler {
         let leaves_silently = objects_only(context);
         let takes_questions = !leaves_silently && declared.is_some_and(|declared| fills_in_forms(&declared));
         let (cancelled, delivery) = (&context.ct, Delivery::of(&context.extensions));
-        let guest = Guest { offers, progress, elicit, takes_questions, answered, cancelled, delivery, leaves_silently };
-        match outbox.during(Box::pin(served.tasks.hold(&self.server, ticket, guest))).await? {
+        let guest =
+            Guest { offers, progress, elicit, takes_questions, answered, cancelled, delivery, leaves_silently, takes };
+        Ok(match outbox.during(Box::pin(served.tasks.hold(&self.server, ticket, guest))).await? {
             HeldAnswer::Ended(result, answered) => {
                 self.session.on_call_end(ticket.run());
                 let offered = served.listing.get(name).ok_or_else(|| unknown(name))?;
                 let mut answer = answer(&result, name, &offered, objects_only(context))?;
                 answer.content.extend(answered.map(|at| ContentBlock::text(repeated(at))));
-                Ok(answer.into())
+                Some(answer.into())
             }
-            HeldAnswer::Asks(requests, state) => Ok(InputRequiredResult::new(Some(requests), Some(state)).into()),
-            HeldAnswer::Waits => Ok(waits().into()),
-        }
+            HeldAnswer::Asks(requests, state) => Some(InputRequiredResult::new(Some(requests), Some(state)).into()),
+            HeldAnswer::Waits => Some(waits().into()),
+            HeldAnswer::Taken => None,
+        })
     }
 
     /// Passes an unreadable call to the gate, which refuses and records it.

@@ -57,6 +57,8 @@ pub(super) enum McpServerError {
         /// The rules of the policy that suspend calls.
         rules: Vec<String>,
     },
+    /// The schema of this tool marks an argument for a header that cannot repeat it.
+    Header { tool: String, argument: String },
     /// The client did not begin with the handshake of the protocol.
     Handshake,
 }
@@ -78,6 +80,7 @@ impl McpServerError {
             Self::Resource { .. } => "mcp_resource",
             Self::Scope { .. } => "mcp_scope",
             Self::Unreachable { .. } => "mcp_unreachable",
+            Self::Header { .. } => "mcp_header",
             Self::Handshake => "mcp_handshake",
         }
     }
@@ -118,6 +121,12 @@ impl fmt::Display for McpServerError {
                  `RunnerBuilder::store`, or `approvals(false)`",
                 rules.join("; ")
             ),
+            Self::Header { tool, argument } => write!(
+                f,
+                "`{tool}` marks `{}` with `x-mcp-header`, and clients over HTTP exclude such a tool; mark only strings, \
+                 integers and booleans",
+                argument.escape_debug()
+            ),
             Self::Handshake => f.write_str("the client closed the connection or did not begin with `initialize`"),
         }
     }
@@ -139,6 +148,12 @@ pub(super) fn full(why: Full) -> ErrorData {
         Full::Closing => ("closing", "The server is closing. Try again later."),
     };
     ErrorData::new(SERVER_ERROR, message, Some(json!({"code": code})))
+}
+
+/// Returns the error for a repeated call whose result is being sent in answer to another request.
+pub(super) fn sending() -> ErrorData {
+    let message = "Another request is getting the result of the same call. Try again later.";
+    ErrorData::new(SERVER_ERROR, message, Some(json!({"code": "sending"})))
 }
 
 /// Returns the error for a defect of the server, whose details are only for operators.

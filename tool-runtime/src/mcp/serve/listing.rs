@@ -86,6 +86,12 @@ impl Listing {
                 return Err(McpServerError::Taken { name: name.clone() });
             }
         }
+        // The schemas of discovered tools are those of their servers.
+        for entry in catalog.fixed_entries().iter().filter(|entry| !entry.spec.name.is_discovered()) {
+            if let Some(argument) = params::misfit(&entry.spec.input_schema.to_value()) {
+                return Err(McpServerError::Header { tool: entry.spec.name.to_string(), argument });
+            }
+        }
         let fixed = catalog.fixed_entries().iter().filter(|entry| entry.spec.execution == Execution::Server);
         let offered = fixed.map(|entry| {
             let tool = entry.spec.name.as_str();

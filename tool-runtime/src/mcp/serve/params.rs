@@ -7,7 +7,7 @@ use rmcp::model::{ErrorCode, ErrorData, Extensions};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::mcp::header::{KEYWORD, decode};
+use crate::mcp::header::{KEYWORD, decode, is_primitive};
 use crate::mcp::serve::listing::Offered;
 use crate::mcp::serve::sessions::is_without_sessions;
 
@@ -17,12 +17,24 @@ const MISMATCH: ErrorCode = ErrorCode(-32020);
 /// Returns the arguments of a tool that headers repeat: the path of each, and the name of its header without the
 /// prefix.
 pub(super) fn of(schema: &Value) -> Vec<(Vec<String>, String)> {
+    let named = |(path, property): (_, &Value)| Some((path, property.get(KEYWORD)?.as_str()?.to_owned()));
+    marked(schema).into_iter().filter_map(named).collect()
+}
+
+/// Returns a marked argument of a type that no header can repeat. Clients over HTTP exclude a tool with such a mark.
+pub(super) fn misfit(schema: &Value) -> Option<String> {
+    let (path, _) = marked(schema).into_iter().find(|(_, property)| !is_primitive(&property["type"]))?;
+    Some(path.join("."))
+}
+
+/// Finds the marked properties, each with its path.
+fn marked(schema: &Value) -> Vec<(Vec<String>, &Value)> {
     let (mut found, mut open) = (Vec::new(), vec![(Vec::new(), schema)]);
     while let Some((path, schema)) = open.pop() {
         for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
             let path: Vec<_> = path.iter().chain([name]).cloned().collect();
-            if let Some(header) = property.get(KEYWORD).and_then(Value::as_str) {
-                found.push((path.clone(), header.to_owned()));
+            if property.get(KEYWORD).is_some() {
+                found.push((path.clone(), property));
             }
             open.push((path, property));
         }

@@ -38,7 +38,7 @@ use crate::store::Store as _;
 use status::task_id;
 
 pub(super) use entering::{Entered, Entering, Waiting};
-pub(super) use held::{Guest, HeldAnswer};
+pub(super) use held::{Guest, HeldAnswer, Repeated};
 pub(super) use left::Left;
 pub(super) use outcome::EndedUnknown;
 pub(super) use running::{Answered, Running, asking, questions};

@@ -21,8 +21,9 @@ use crate::registration::{DynamicTool, ToolServer as _};
 /// A catalog takes the tools that the servers have listed when it is built ([`CatalogBuilder::source`]). Later it adds
 /// the first list of each server that had not answered by then. After that, neither the catalog nor a policy changes: a
 /// tool that its server changes is denied until a policy pins the new definition and a new catalog contains it. Each
-/// server has its own background task, which connects, lists tools, and reconnects with growing waits. All servers
-/// start at the same time. Their tasks end with the last clone and the last catalog.
+/// server has its own background task, which connects and lists tools, with growing waits between failed attempts. After
+/// the first list, it reconnects only for a call or a reported change. All servers start at the same time. Their tasks
+/// end with the last clone and the last catalog.
 ///
 /// [`connect`](Self::connect) waits for all servers, [`start`](Self::start) for none.
 ///

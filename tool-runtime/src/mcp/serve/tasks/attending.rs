@@ -7,13 +7,12 @@ use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
 use crate::call::CallId;
-use crate::capability::Capabilities;
-use crate::mcp::serve::tasks::run_tasks::{DeliveryState, RunTasks};
+use crate::mcp::serve::tasks::run_tasks::{DeliveryState, Entry, HeldRequest, RunTasks};
 
 /// How many requests of one call may be held at the same time.
 const ATTENDED: usize = 8;
 
-/// How long a repeated call waits for the delivery of an answer that is being sent.
+/// How long a repeated call waits while the result is being sent to another request.
 const ARRIVES: Duration = Duration::from_secs(1);
 
 /// A guard of a request that the server holds open until its call ends.
@@ -28,18 +27,19 @@ impl Drop for Attending {
         if let Some(entry) = self.run_tasks.calls().get_mut(&self.id) {
             entry.attending.remove(&self.number);
         }
-        // A task whose client has received the result can be removed now.
-        self.run_tasks.changed.notify_one();
+        // A task whose client has received the result can be removed now, and a result that was not sent can be taken.
+        self.run_tasks.changed();
     }
 }
 
 impl RunTasks {
-    /// Holds a request until the call ends or the returned guard is dropped. `None` if too many requests are held.
-    pub(super) fn attend(self: &Arc<Self>, id: &CallId, offers: Capabilities) -> Option<Attending> {
+    /// Holds a request until the call ends or the returned guard is dropped. `None` if there is no such call, or too
+    /// many requests are held.
+    pub(super) fn attend(self: &Arc<Self>, id: &CallId, request: HeldRequest) -> Option<Attending> {
         let mut calls = self.calls();
         let entry = calls.get_mut(id).filter(|entry| entry.attending.len() < ATTENDED)?;
         let number = entry.attending.last_key_value().map_or(0, |(last, _)| last + 1);
-        entry.attending.insert(number, offers);
+        entry.attending.insert(number, request);
         drop(calls);
         // A decision that was posted while no request was held is carried out now.
         self.changed.notify_one();
@@ -58,32 +58,30 @@ impl RunTasks {
         entry.ended.is_none() && entry.saved.asked_as.is_some() && entry.attending.is_empty()
     }
 
-    /// Whether the client has received the result of the call, and no request is held for the call. Waits a moment for
-    /// the delivery of an answer that is being sent. If it is not delivered by then, another request gets the result.
-    pub(super) async fn is_delivered(&self, id: &CallId) -> bool {
+    /// Returns whether a request has got the result of the call. Waits a moment while requests are getting it: those to
+    /// which it is being sent, and those that were held when the call ended.
+    pub(super) async fn delivery(&self, id: &CallId) -> DeliveryState {
         let (mut news, late) = (self.news(), Instant::now() + ARRIVES);
         loop {
             news.borrow_and_update();
-            let reported = self.calls().get(id).map(|entry| (entry.reported, entry.attending.len()));
-            match reported {
-                Some((DeliveryState::Yes, 0)) => return true,
-                Some((DeliveryState::Sent, 0)) => {}
-                _ => return false,
-            }
-            if timeout_at(late, news.changed()).await.is_err() {
-                return false;
+            let state = self.calls().get(id).map_or(DeliveryState::No, Entry::delivery);
+            if state != DeliveryState::Sent || timeout_at(late, news.changed()).await.is_err() {
+                return state;
             }
         }
     }
 
-    /// Records that a request is being answered with the result of the call. After a successful delivery, no later
-    /// request gets the result.
-    pub(super) fn mark_sending(&self, id: &CallId) {
-        if let Some(entry) = self.calls().get_mut(id)
-            && entry.reported == DeliveryState::No
-        {
+    /// Records that a request is being answered with the result of the call. Returns `false` if the request must take
+    /// the result alone, and another request is getting it.
+    pub(super) fn mark_sending(&self, id: &CallId, takes: bool) -> bool {
+        let mut calls = self.calls();
+        let Some(entry) = calls.get_mut(id).filter(|entry| !takes || entry.delivery() == DeliveryState::No) else {
+            return false;
+        };
+        if entry.reported == DeliveryState::No {
             entry.reported = DeliveryState::Sent;
         }
+        true
     }
 
     /// Records that an answer was sent to a client that may have stopped waiting, so that the next request gets the
@@ -108,5 +106,13 @@ impl RunTasks {
             entry.reported = if has_arrived { DeliveryState::Yes } else { DeliveryState::No };
         }
         self.changed();
+    }
+}
+
+impl Entry {
+    /// Whether a request has got the result of the ended call, or is getting it.
+    fn delivery(&self) -> DeliveryState {
+        let is_awaited = self.attending.values().any(|request| !request.takes);
+        if self.reported == DeliveryState::No && is_awaited { DeliveryState::Sent } else { self.reported }
     }
 }

@@ -6,9 +6,13 @@
 //! then waits for the suspended call. The server carries out an approval only while it holds a request for the call. An
 //! approval that arrives at another time is carried out when the client repeats the call.
 //!
-//! The result of a call is delivered once; an identical call after that is a new call. An identical call gets the same
-//! result again in two cases: the answer was not sent completely, or it was sent so late that the client may have
-//! stopped waiting.
+//! The result of a call is delivered once; an identical call after that is a new call. All requests that were held when
+//! the call ended get the result. A request that comes later takes the result, so that no other request gets it, and
+//! gives it back if the transport could not send it. An identical call gets the same result again in two cases: the
+//! answer was not sent completely, or it was sent so late that the client may have stopped waiting.
+//!
+//! The file is long because it has all steps of a held request, from the search for its call to the delivery of the
+//! result.
 
 use std::collections::HashSet;
 use std::future::pending;
@@ -32,7 +36,7 @@ use crate::mcp::serve::tasks::dialogue::{Answer, Dialogue};
 use crate::mcp::serve::tasks::entering::Waiting;
 use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::outcome::{self, OutcomeQuestion};
-use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
+use crate::mcp::serve::tasks::run_tasks::{DeliveryState, HeldRequest, Look, RunTasks, State};
 use crate::mcp::serve::tasks::status::{failed, unknown};
 use crate::mcp::serve::tasks::{Tasks, Ticket};
 use crate::runner::ServedRuns;
@@ -69,6 +73,8 @@ pub(in crate::mcp::serve) struct Guest<'a> {
     pub(in crate::mcp::serve) delivery: Option<Delivery>,
     /// Whether the client may stop waiting without cancelling the request.
     pub(in crate::mcp::serve) leaves_silently: bool,
+    /// Whether the request came after the call had ended, and therefore takes the result alone.
+    pub(in crate::mcp::serve) takes: bool,
 }
 
 impl Guest<'_> {
@@ -86,6 +92,12 @@ impl Guest<'_> {
         }
     }
 
+    /// Whether the client may have stopped waiting. `began` is when the server began to hold the request.
+    fn is_late(&self, began: Instant) -> bool {
+        let arrived = self.delivery.as_ref().map_or(began, Delivery::since);
+        self.leaves_silently && arrived.elapsed() >= PATIENCE
+    }
+
     fn is_gone(&self) -> bool {
         self.cancelled.is_cancelled() || self.delivery.as_ref().is_some_and(|delivery| delivery.gone().is_cancelled())
     }
@@ -99,6 +111,18 @@ pub(in crate::mcp::serve) enum HeldAnswer {
     Asks(InputRequests, String),
     /// The call is still suspended.
     Waits,
+    /// Another request has got the result of the call, or is getting it.
+    Taken,
+}
+
+/// The earlier call that a request repeats.
+pub(in crate::mcp::serve) enum Repeated {
+    /// There is none, so the request is a new call.
+    Nothing,
+    /// The call, and whether it had ended, so that the request [takes](Guest::takes) its result.
+    Call(Ticket, bool),
+    /// Another request is getting the result of the call.
+    Sending,
 }
 
 impl Ticket {
@@ -124,16 +148,16 @@ impl Tasks {
         look.map(|_| ticket).ok_or_else(unknown)
     }
 
-    /// Finds a suspended call of the party that is identical to `waiting`. `None` if there is none.
+    /// Finds a call of the party that is identical to `waiting`, and waits or has a result that no request has got.
     pub(in crate::mcp::serve) async fn find_repeated(
         &self,
         server: &McpServer,
         waiting: &Waiting,
-    ) -> Result<Option<Ticket>, ErrorData> {
+    ) -> Result<Repeated, ErrorData> {
         let (runner, party) = (&server.0.runner, &waiting.party);
-        let Some(asked_as) = &waiting.asked_as else { return Ok(None) };
+        let Some(asked_as) = &waiting.asked_as else { return Ok(Repeated::Nothing) };
         let known = ServedRuns(runner).document(asked_as, party).await.map_err(|error| failed(&error))?;
-        let Some(known) = known else { return Ok(None) };
+        let Some(known) = known else { return Ok(Repeated::Nothing) };
         // If the store cannot be read, the request fails, because the call must not be made a second time.
         let found = self.found(server, party.clone(), &known).await.map_err(|error| failed(&error))?;
         if let Some(ticket) = found {
@@ -147,17 +171,32 @@ impl Tasks {
                 let saved = SavedTask { name, created, expires, asks: waiting.asks, asked_as, answered: None };
                 run_tasks.add_stored(call.clone(), saved);
             }
-            if !run_tasks.is_delivered(call).await && ticket.look(server).await?.is_some() {
-                if !run_tasks.is_made_anew(call) {
-                    return Ok(Some(ticket));
+            let look = ticket.look(server).await?.filter(|_| !run_tasks.is_made_anew(call));
+            let takes = match look.map(|look| look.state) {
+                Some(State::Waits(_) | State::Works | State::Unsettled(..)) => {
+                    return Ok(Repeated::Call(ticket, false));
                 }
-                run_tasks.mark_delivered(call, true);
+                Some(State::Ended(_) | State::Settled(_)) => run_tasks.delivery(call).await,
+                None => DeliveryState::Yes,
+            };
+            match takes {
+                DeliveryState::Sent => return Ok(Repeated::Sending),
+                DeliveryState::No => {
+                    // Between the two reads, another request may have got the result, and the call have been removed.
+                    // This request has then added it again, as a call without an answer.
+                    let still = ServedRuns(runner).document(asked_as, party).await.map_err(|error| failed(&error))?;
+                    if still.as_ref() == Some(&known) {
+                        return Ok(Repeated::Call(ticket, true));
+                    }
+                }
+                DeliveryState::Yes => {}
             }
+            run_tasks.mark_delivered(call, true);
         }
         // The call has ended, its party has other rights now, or this server has other rules now. Forget it, so that
         // the client makes a new call.
         ServedRuns(runner).forget(asked_as, known).await.map_err(|error| failed(&error))?;
-        Ok(None)
+        Ok(Repeated::Nothing)
     }
 
     /// Holds a request until its call ends, its client has to answer a question, or the time limit is reached.
@@ -170,19 +209,16 @@ impl Tasks {
         let Ticket { run_tasks, call } = ticket;
         let closing = server.0.calls.closing();
         let (mut news, mut has_left) = (run_tasks.news(), false);
-        let Some(_attending) = run_tasks.attend(call, guest.offers.clone()) else {
-            return not_held(server, ticket).await;
-        };
-        let Ok(room) = server.0.calls.listen() else { return not_held(server, ticket).await };
+        let request = HeldRequest { offers: guest.offers.clone(), takes: guest.takes };
+        let Some(_attending) = run_tasks.attend(call, request) else { return not_held(server, ticket, &guest).await };
+        let Ok(room) = server.0.calls.listen() else { return not_held(server, ticket, &guest).await };
         let began = Instant::now();
-        let arrived = guest.delivery.as_ref().map_or(began, Delivery::since);
         let held = began + self.limits.hold.unwrap_or_default();
         let (mut until, mut carried) = (held, began + CARRIED);
         let (mut beat, mut dialogue) = (began + BEAT, Dialogue::of(&guest, run_tasks.named(call)));
         loop {
             news.borrow_and_update();
             let look = ticket.look(server).await?.ok_or_else(unknown)?;
-            let is_late = guest.leaves_silently && arrived.elapsed() >= PATIENCE;
             match &look.state {
                 State::Unsettled(result, _) => {
                     if let Some(question) = OutcomeQuestion::of(&server.0.runner, &look)
@@ -191,12 +227,12 @@ impl Tasks {
                         return Ok(elsewhere);
                     }
                     if !dialogue.is_open() || closing.is_cancelled() || guest.is_gone() {
-                        let delivery = ResultDelivery::of(server, ticket, is_late, room);
+                        let delivery = ResultDelivery::of(server, ticket, guest.is_late(began), Some(room));
                         return Ok(delivery.ended(&guest, &look.saved, result));
                     }
                 }
                 State::Ended(result) | State::Settled(result) => {
-                    let delivery = ResultDelivery::of(server, ticket, is_late, room);
+                    let delivery = ResultDelivery::of(server, ticket, guest.is_late(began), Some(room));
                     return Ok(delivery.ended(&guest, &look.saved, result));
                 }
                 State::Works => {
@@ -301,11 +337,13 @@ impl Tasks {
 }
 
 /// Returns the answer to a request that is not held.
-async fn not_held(server: &McpServer, ticket: &Ticket) -> Result<HeldAnswer, ErrorData> {
-    let look = ticket.look(server).await?.ok_or_else(unknown)?;
-    Ok(match look.state {
+async fn not_held(server: &McpServer, ticket: &Ticket, guest: &Guest<'_>) -> Result<HeldAnswer, ErrorData> {
+    // The call can have been removed since the request found it, because another request has got its result.
+    let Some(look) = ticket.look(server).await? else { return Ok(HeldAnswer::Taken) };
+    Ok(match &look.state {
         State::Ended(result) | State::Settled(result) | State::Unsettled(result, _) => {
-            HeldAnswer::Ended(Box::new(result), look.saved.answered)
+            let is_late = guest.is_late(Instant::now());
+            ResultDelivery::of(server, ticket, is_late, None).ended(guest, &look.saved, result)
         }
         State::Waits(_) | State::Works => HeldAnswer::Waits,
     })
@@ -333,29 +371,27 @@ struct ResultDelivery {
     /// Whether the client may have stopped waiting for the result.
     is_late: bool,
     /// A server that is closing waits until this value is dropped.
-    room: Room,
+    room: Option<Room>,
 }
 
 impl ResultDelivery {
-    fn of(server: &McpServer, Ticket { run_tasks, call }: &Ticket, is_late: bool, room: Room) -> Self {
+    fn of(server: &McpServer, Ticket { run_tasks, call }: &Ticket, is_late: bool, room: Option<Room>) -> Self {
         Self { server: server.clone(), run_tasks: Arc::clone(run_tasks), call: call.clone(), is_late, room }
     }
 
-    /// Answers a request with the result of its call, and records the delivery unless the client is gone.
+    /// Answers a request with the result of its call, unless another request has it. Records the delivery when the
+    /// transport confirms it, or at once if the transport cannot confirm it. Records nothing if the client is gone.
     fn ended(self, guest: &Guest<'_>, saved: &SavedTask, result: &ToolExecResult) -> HeldAnswer {
         if !guest.is_gone() {
-            self.deliver(guest);
+            if !self.run_tasks.mark_sending(&self.call, guest.takes) {
+                return HeldAnswer::Taken;
+            }
+            match &guest.delivery {
+                Some(delivery) => delivery.then(|has_arrived| self.reported(has_arrived)),
+                None => self.reported(true),
+            }
         }
         HeldAnswer::Ended(Box::new(result.clone()), saved.answered)
-    }
-
-    /// Records the delivery when the transport confirms it, or at once if the transport cannot confirm it.
-    fn deliver(self, guest: &Guest<'_>) {
-        self.run_tasks.mark_sending(&self.call);
-        match &guest.delivery {
-            Some(delivery) => delivery.then(|has_arrived| self.reported(has_arrived)),
-            None => self.reported(true),
-        }
     }
 
     /// Records the delivery. After a complete answer, an identical call is a new call. After a lost or late answer, it

@@ -66,18 +66,25 @@ pub(super) struct Entry {
     pub(super) is_changed: bool,
     /// The state of the call's unknown outcome, if it has one.
     pub(super) outcome: UnknownOutcome,
-    /// The requests that are held until the call ends, oldest first. The values are the capabilities that the client of
-    /// each request offers to the tool.
-    pub(super) attending: BTreeMap<u64, Capabilities>,
+    /// The requests that are held until the call ends, oldest first.
+    pub(super) attending: BTreeMap<u64, HeldRequest>,
     /// Whether a request was answered with the result of the call.
     pub(super) reported: DeliveryState,
+}
+
+/// A request that the server holds open.
+pub(super) struct HeldRequest {
+    /// The capabilities that its client offers to the tool.
+    pub(super) offers: Capabilities,
+    /// Whether the request came after the call had ended, and therefore takes the result alone.
+    pub(super) takes: bool,
 }
 
 /// Whether the result of a call reached a client that does not support tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeliveryState {
     No,
-    /// A request is being answered with the result.
+    /// A request is being answered with the result. If that fails, the next request gets it.
     Sent,
     Yes,
 }
@@ -291,7 +298,7 @@ impl RunTasks {
             }
             // Capabilities of a held request replace those of the task: its client answers while the request is open.
             if let Some((_, held)) = entry.attending.last_key_value() {
-                offers = offers.merge(held.clone());
+                offers = offers.merge(held.offers.clone());
             }
             let (token, decisions) = entry.running.get_or_insert((cancellation, 0));
             *decisions += 1;
@@ -355,8 +362,8 @@ impl RunTasks {
     }
 
     /// Expires calls that were suspended too long, and removes old results and results that their client has received.
-    /// Returns whether no call is left.
-    pub(super) async fn tidy(&self, runner: &ToolRunner) -> bool {
+    /// Returns whether no call is left, and the error if the store failed.
+    pub(super) async fn tidy(&self, runner: &ToolRunner) -> (bool, Option<StoreError>) {
         let now = ServedRuns(runner).now();
         let late = |entry: &Entry| entry.ended.is_none() && entry.running.is_none() && now >= entry.saved.expires;
         let late: Vec<_> = self.calls().iter().filter(|(_, entry)| late(entry)).map(|(id, _)| id.clone()).collect();
@@ -365,25 +372,26 @@ impl RunTasks {
                 tracing::warn!(run = self.run.id(), error = error.code(), "a waiting call could not be checked");
             }
         }
-        let mut over = Vec::new();
-        let is_empty = {
-            let mut calls = self.calls();
-            calls.retain(|id, entry| {
-                let is_reported = entry.reported == DeliveryState::Yes && entry.attending.is_empty();
-                let stays = !is_reported && now < entry.until() || entry.running.is_some();
-                if !stays && let Some(asked_as) = &entry.saved.asked_as {
-                    over.push((Arc::clone(asked_as), self.named(id)));
-                }
-                stays
-            });
-            calls.is_empty()
+        let is_over = |entry: &Entry| {
+            let is_reported = entry.reported == DeliveryState::Yes && entry.attending.is_empty();
+            entry.running.is_none() && (is_reported || now >= entry.until())
         };
-        for (asked_as, document) in over {
-            if let Err(error) = ServedRuns(runner).forget(&asked_as, document).await {
-                tracing::warn!(run = self.run.id(), error = error.code(), "a finished call could not be removed");
+        let over = |(id, entry): (&CallId, &Entry)| is_over(entry).then(|| (id.clone(), entry.saved.asked_as.clone()));
+        let over: Vec<_> = self.calls().iter().filter_map(over).collect();
+        let mut failed = None;
+        for (id, asked_as) in over {
+            // Removed from the store first: otherwise an identical call would find it there as a call without an answer.
+            let forgotten = match asked_as {
+                Some(asked_as) => ServedRuns(runner).forget(&asked_as, self.named(&id)).await,
+                None => Ok(()),
+            };
+            let mut calls = self.calls();
+            if calls.get(&id).is_some_and(|entry| is_over(entry) && (forgotten.is_ok() || now >= entry.until())) {
+                calls.remove(&id);
             }
+            failed = failed.or(forgotten.err());
         }
-        is_empty
+        (self.calls().is_empty(), failed)
     }
 }
 

@@ -28,6 +28,7 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
     // A posted message stays in the store until it has had its effect. A separate tokio task carries it out.
     let (mut deciding, mut taken) = (JoinSet::new(), HashSet::new());
     let (mut owner, mut failed_posts, mut failed_calls) = (None, LastFailure::default(), LastFailure::default());
+    let mut failed_removals = LastFailure::default();
     loop {
         let Some(served) = server.upgrade() else { return };
         let owner = owner.get_or_insert_with(|| ServedRuns(&served.runner).owner());
@@ -55,7 +56,11 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
             }
             Err(error) => failed_posts.report(&run_tasks, &error, "decisions on tasks could not be read"),
         }
-        let is_empty = run_tasks.tidy(&served.runner).await;
+        let (is_empty, failed) = run_tasks.tidy(&served.runner).await;
+        match failed {
+            Some(error) => failed_removals.report(&run_tasks, &error, "a finished call could not be removed"),
+            None => failed_removals = LastFailure::default(),
+        }
         if is_empty && !has_posts && deciding.is_empty() && served.tasks.leave(&run_tasks) {
             run_tasks.forget(&served.runner).await;
             return;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::Value;
 
-use crate::mcp::header::{KEYWORD, PREFIX, encode};
+use crate::mcp::header::{KEYWORD, PREFIX, encode, is_primitive};
 use crate::schema::{Position, subschemas};
 
 /// An argument that is repeated in a header.
@@ -35,15 +35,6 @@ pub(in crate::mcp::source) fn read(schema: &Value) -> Result<Vec<ParamHeader>, S
         Ok(ParamHeader { path: path.into_iter().map(str::to_owned).collect(), name })
     };
     found.into_iter().map(read).collect()
-}
-
-/// Whether each value of a type can be repeated in a header. A `null` is allowed, and has no header.
-fn is_primitive(types: &Value) -> bool {
-    let is_one = |one: &Value| matches!(one.as_str(), Some("string" | "integer" | "boolean"));
-    match types {
-        Value::Array(types) => types.iter().any(is_one) && types.iter().all(|one| is_one(one) || one == "null"),
-        one => is_one(one),
-    }
 }
 
 /// Finds the marked properties. `path` leads to the schema; it is `None` below any keyword except `properties`.
