@@ -165,7 +165,7 @@ async fn a_purge_of_a_run_that_does_not_exist_leaves_no_mark() {
         let report = retention.purge(Duration::ZERO).await.expect("it is read");
         assert_eq!((report.runs, report.records, report.kept_runs), (0, 0, 0), "dry run: {dry_run}");
     }
-    assert_eq!(store.read(&[Key::run("typo")]).await.expect("it is read"), [None]);
+    assert!(matches!(*store.read(&[Key::run("typo")]).await.expect("it is read"), [None]));
     let mut records = RecordFilter::run("typo");
     assert!(records.next_page(&*store).await.expect("it is read").is_none_or(|page| page.is_empty()));
 }
