@@ -247,6 +247,16 @@ async fn a_small_limit_of_the_policy_cuts_a_result() {
 }
 
 #[tokio::test]
+#[should_panic(expected = "; the decider has no tenant, the run the tenant `acme`")]
+async fn a_decider_of_another_tenant_is_named() {
+    let policy = "allowed_tools = ['stock__sell']\nrequire_approval_for_tools = ['stock__sell']";
+    let house = house().policy(ToolPolicy::from_toml(policy).expect("a policy"));
+    let house = house.options(RunOptions::new().principal("ada").tenant("acme"));
+    let waits = house.call("stock__sell", json!({ "cents": 5 })).await;
+    house.decide(&waits, ApprovalDecision::Approve, &Decider::new("grace")).await;
+}
+
+#[tokio::test]
 #[should_panic(expected = "capability: Stock::count")]
 async fn a_failed_assertion_prints_them() {
     house().call("stock__one", json!({ "name": "nut" })).await.assert_capability_calls(["Stock::find"]);

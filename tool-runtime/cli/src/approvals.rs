@@ -11,7 +11,7 @@ mod rows;
 mod together;
 mod waiting;
 
-pub(super) use posted::{check, refused};
+pub(super) use posted::refused;
 pub(super) use rows::who_decides;
 pub(super) use waiting::{LocatedCall, find, unknown};
 

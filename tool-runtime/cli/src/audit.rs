@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use tool_runtime::Outcome;
 use tool_runtime::store::{Anchor, AuditRecord, DecisionKind, Finding, RecordFilter, SealedRecord, Store};
+use tool_runtime::{Outcome, ToolInvocationRecord};
 
 use crate::audit::lines::lines;
 use crate::exit::{Exit, Failure};
@@ -303,7 +303,11 @@ fn row(sealed: &SealedRecord) -> [String; 8] {
             let prefix = if decision.refused().is_some() { "refused: " } else { "" };
             (format!("{prefix}{}{counted}{refused}", record.code()), decider)
         }
-        _ => (record.code().to_owned(), None),
+        _ => {
+            let earlier = record.as_call().and_then(ToolInvocationRecord::earlier_call);
+            let earlier = earlier.map(|(run, call)| format!(" (of {run}/{call})")).unwrap_or_default();
+            (format!("{}{earlier}", record.code()), None)
+        }
     };
     [
         format!("{:.0}", record.at()),
@@ -336,7 +340,35 @@ async fn export_anchors(cli: &Cli<'_>) -> Result<Exit, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, testing, tool};
+
     use super::*;
+
+    /// Pays a refund.
+    #[tool(name = "audit__refund", effect = external_side_effect, redact = ["$"], once = "refund:{payment}")]
+    fn refund(
+        /// The payment.
+        payment: String,
+    ) -> Result<String, ToolError> {
+        Ok(payment)
+    }
+
+    #[test]
+    fn the_result_of_an_earlier_call_is_marked() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let rows: Vec<_> = runtime.block_on(async {
+            let catalog = ToolCatalog::builder().tool::<refund>().build().expect("a catalog");
+            let options = RunOptions::new().principal("ada").run_id("run-1");
+            let policy = ToolPolicy::allow(["audit__refund"]);
+            let harness = testing::harness(catalog).policy(policy).options(options);
+            for _ in 0..2 {
+                harness.call("audit__refund", serde_json::json!({ "payment": "p" })).await.assert_outcome("ok");
+            }
+            let records = harness.runner().store().records(&RecordFilter::default()).await.expect("records");
+            records.iter().map(row).collect()
+        });
+        assert_eq!(rows.iter().map(|row| &*row[2]).collect::<Vec<_>>(), ["ok", "ok (of run-1/call_1)"]);
+    }
 
     #[test]
     fn days_begin_at_midnight() {

@@ -121,6 +121,9 @@ fn tree(catalog: &ToolCatalog, spec: &ToolSpec, policy: &ToolPolicy, verdict: Ve
     if let Some(key) = effect_key(spec) {
         terminal::line(&format!("  {key}"));
     }
+    for sentence in &spec.summary {
+        terminal::line(&format!("  asks a person: {}", terminal::safe(sentence)));
+    }
     if catalog.has_precondition(name) {
         terminal::line("  has a precondition: an approval counts only for the state of the world that was shown");
     }

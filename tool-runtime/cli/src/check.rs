@@ -52,7 +52,11 @@ pub(super) fn check(cli: &Cli<'_>, check: &Check) -> Result<Exit, Failure> {
     let catalog = match cli.catalog() {
         Ok(catalog) => {
             match cli.checked_policy(&catalog) {
-                Ok(policy) => unready = catalog.all_unready(&policy),
+                Ok(policy) => {
+                    unready = catalog.all_unready(&policy);
+                    let warnings = ToolRunner::builder(Arc::clone(&catalog), policy).warnings();
+                    warnings.iter().for_each(|warning| terminal::note(&terminal::safe(&warning.to_string())));
+                }
                 Err(failure) => problems.push(failure.message),
             }
             // A policy that denies everything needs no adapters.

@@ -26,12 +26,8 @@ pub(super) fn frozen(catalog: &ToolCatalog, policy: &ToolPolicy, tool: &str, tex
             Ok(Frozen { text, repaired: hydrated.repaired() })
         }
         Err(error) => {
-            let place = |violation: &Violation| match violation.pointer.as_str() {
-                "" => violation.keyword.clone(),
-                pointer => format!("{pointer}: {}", violation.keyword),
-            };
-            let places: Vec<_> = error.errors.iter().map(place).collect();
-            let places = if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
+            let places: Vec<_> = error.errors.iter().map(Violation::to_string).collect();
+            let places = if places.is_empty() { String::new() } else { format!(" ({})", places.join("; ")) };
             let failure = Failure::usage(format!("the arguments are refused as {}{places}", error.error_code));
             Err(Failure { exit: Exit::of(error.error_code), ..failure }.code(code(error.error_code)))
         }

@@ -212,7 +212,6 @@ async fn post(
         let call = question.as_ref().map_or(named.as_str(), |question| question.call_id().as_str());
         let pending = waiting(&*store, key(call), (&tenant, Suspension::Approval), call).await?;
         let decider = cli.named_decider(&pending, who)?;
-        approvals::check(cli, &pending, &decision)?;
         let is_approval = matches!(decision, ApprovalDecision::Approve);
         if is_approval && question.is_none() && approvals::asked_before(cli, &pending).await? {
             return Err(approvals::asks_anew(cli, call, &pending.question()));
@@ -348,6 +347,7 @@ impl From<ResumeError> for Failure {
     fn from(error: ResumeError) -> Self {
         match error {
             ResumeError::Store(error) => error.into(),
+            ResumeError::Invalid(_) => Self { exit: Exit::Invalid, code: error.code(), message: error.to_string() },
             error => Self::usage(error.to_string()).code(error.code()),
         }
     }

@@ -141,11 +141,14 @@ impl Conversation {
     /// questions. See [`answer`](Self::answer) for the events.
     pub async fn receive(&mut self, input: Input) -> Result<TurnOutcome, ResumeError> {
         let done = self.begin();
-        if let Err(refused) = self.check_again(&input).await {
-            self.refuse(&refused);
-            done.refused(refused.code());
-            return Err(refused);
-        }
+        let input = match self.check_again(input).await {
+            Ok(input) => input,
+            Err(refused) => {
+                self.refuse(&refused);
+                done.refused(refused.code());
+                return Err(refused);
+            }
+        };
         let ended = Box::pin(self.take_in(input)).instrument(done.span()).await;
         Ok(done.with(ended))
     }
@@ -159,8 +162,8 @@ impl Conversation {
     /// a decider may not decide. The conversation keeps its state; waiting calls are refreshed to their current
     /// questions. If the store failed, the call that could not be finished still waits, like the calls after it.
     pub async fn accept(&mut self, input: Input) -> Result<(), ResumeError> {
-        let admitted = match self.check_again(&input).await {
-            Ok(()) => Box::pin(self.admit(input)).await,
+        let admitted = match self.check_again(input).await {
+            Ok(input) => Box::pin(self.admit(input)).await,
             Err(refused) => Err(refused),
         };
         match admitted {
@@ -320,7 +323,7 @@ impl Conversation {
 
     /// Takes decisions, answers and a message. Returns the first mismatch of a decision or an answer.
     async fn admit(&mut self, input: Input) -> Result<Option<SafeError>, ResumeError> {
-        let Input { text, media, settings, decisions, expired, answers, typed } = input;
+        let Input { text, media, settings, decisions, expired, answers, typed, delivered: _ } = input;
         let decided = |(question, decision, decider): (Question, _, _)| {
             (question.call_id().clone(), Action::Decide(question, decision, decider))
         };
@@ -373,17 +376,19 @@ impl Conversation {
         checked
     }
 
-    /// Reads the waiting calls from the store, and checks as [`check`](Self::check) does. If a decision answers a
-    /// replaced question, the calls are refreshed to their new questions. The stream gets the decided calls first,
-    /// because reading the store can emit results.
-    async fn check_again(&mut self, input: &Input) -> Result<(), ResumeError> {
-        self.tell_stream(input);
+    /// Reads the waiting calls from the store, and checks as [`check`](Self::check) does. Returns the input without the
+    /// decisions and answers that were carried out before. If a decision answers a replaced question, the calls are
+    /// refreshed to their new questions. The stream gets the decided calls first, because reading the store can emit
+    /// results.
+    async fn check_again(&mut self, input: Input) -> Result<Input, ResumeError> {
+        self.tell_stream(&input);
         calls::look_for_waiting(&self.turns.run, &mut self.turns.state).await?;
-        let checked = self.check(input).await;
+        let input = self.turns.without_repeated(input).await?;
+        let checked = self.check(&input).await;
         if let Err(ResumeError::NotAllowed(DecisionError::Question)) = checked {
             calls::ask_again(&self.turns.run, &mut self.turns.state).await?;
         }
-        checked
+        checked.map(|()| input)
     }
 
     async fn compare(&self, input: &Input) -> Result<(), ResumeError> {

@@ -42,6 +42,9 @@ pub struct Input {
     pub(super) answers: Vec<ClientAnswer>,
     /// The required type of the answer to the message.
     pub(super) typed: Option<Typed>,
+    /// Whether the store delivers the input, perhaps again after it was carried out.
+    #[serde(skip)]
+    pub(super) delivered: bool,
 }
 
 /// A message of the user.
@@ -126,6 +129,11 @@ impl Input {
         let decided = self.decisions.iter();
         let decided = decided.map(|(question, decision, decider)| (question, (Some(decision), Some(decider))));
         decided.chain(self.expired.iter().map(|question| (question, (None, None))))
+    }
+
+    /// As delivered by the store, which delivers an input again if the process ends before it saves.
+    pub(super) fn delivered(self) -> Self {
+        Self { delivered: true, ..self }
     }
 
     /// Removes the decision on a question.

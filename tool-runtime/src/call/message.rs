@@ -14,7 +14,7 @@ impl Outcome {
         match self {
             Self::Ok => "Done.",
             Self::InvalidJson => "The arguments are not one valid JSON object. Send them again as a JSON object.",
-            Self::ValidationError => "The arguments break the tool's schema. Correct them as `errors` says.",
+            Self::ValidationError => "The arguments break a rule of the tool. Correct them as `errors` says.",
             Self::InstantiateFailed => "The tool could not read arguments that its schema allows. Do not try again.",
             Self::LimitExceeded => "The call is larger than allowed. Send less.",
             Self::IncompleteCall => "Your message did not end as it should, so this call did not run. Make it again.",

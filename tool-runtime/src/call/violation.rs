@@ -1,8 +1,13 @@
 //! [`Violation`]: one place where arguments or a value break a rule, without the value.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
-use crate::text::pointer;
+use crate::text::{pointer, sentence};
+
+/// The maximum length in bytes of the expected value in a message.
+const MAX_EXPECTED_BYTES: usize = 256;
 
 /// A broken rule and its place in the arguments or the value. It never contains the value.
 ///
@@ -13,6 +18,7 @@ use crate::text::pointer;
 /// assert_eq!((&*violation.pointer, &*violation.keyword), ("/delta", "semantic"));
 /// let inside = Violation::at("/parts/2/delta", "other than 0");
 /// assert_eq!((&*inside.pointer, &*inside.keyword), ("/parts/2/delta", "semantic"));
+/// assert_eq!(violation.to_string(), "/delta: semantic, other than 0");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -61,5 +67,17 @@ impl Violation {
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+}
+
+/// The place, the keyword and the expected value, such as `/count: maximum, at most 500`.
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.pointer.is_empty() { "/" } else { &self.pointer };
+        write!(f, "{}: {}", place.escape_debug(), self.keyword)?;
+        if self.expected.is_empty() {
+            return Ok(());
+        }
+        write!(f, ", {}", sentence(&self.expected, MAX_EXPECTED_BYTES).replace('\n', " "))
     }
 }

@@ -58,7 +58,7 @@ pub(crate) struct Answer {
 
 impl Entry {
     /// Returns the schema of the value that an allowlist applies to: the client's result, or else the tool's output.
-    pub(super) fn shown(&self) -> Option<&Schema> {
+    pub(crate) fn shown(&self) -> Option<&Schema> {
         self.answer.as_ref().map(|answer| &answer.schema).or(self.payload.as_ref())
     }
 

@@ -205,6 +205,16 @@ impl Approvals {
             let names = rules.iter().map(String::as_str);
             unknown("rule that requires an approval", path, rule, rules.contains(rule), names, problems);
         }
+        let never_asks = |tool: &&GuardedTool<'_>| tool.rules.is_empty() && tool.effect == ToolEffect::ReadOnly;
+        for GuardedTool { name, .. } in
+            tools.iter().filter(never_asks).filter(|tool| self.tools.contains_key(tool.name))
+        {
+            let message = format!(
+                "this decides nothing: no rule requires an approval of `{name}`, which is `read_only`; add it to \
+                 `require_approval_for_tools`, or remove the table"
+            );
+            problems.push(Problem::policy(format!("approvals.tools.{name}"), message));
+        }
         self.check_numbers(tools, problems);
     }
 

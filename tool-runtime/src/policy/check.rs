@@ -1,5 +1,6 @@
 //! Compares a policy with a catalog: every name in the policy must exist, and every rule must be able to apply.
 
+mod allowed;
 mod budgets;
 mod graphs;
 pub(super) mod unsatisfiable;
@@ -64,7 +65,7 @@ impl ToolPolicy {
         self.check_labels(&mut problems);
         self.check_grants(&mut problems);
         self.check_parties(&mut problems);
-        self.check_callers(&mut problems);
+        allowed::problems(self, &tools, &mut problems);
         budgets::problems(self.data(), &mut problems);
         self.data().notices.iter().for_each(|notices| notices.check(&mut problems));
         let named: BTreeSet<&str> = self.names().map(|(_, name)| name).collect();
@@ -166,26 +167,6 @@ impl ToolPolicy {
         }
     }
 
-    fn check_callers(&self, problems: &mut Vec<Problem>) {
-        for (caller, ceiling) in &self.data().callers {
-            let named = caller.strip_prefix("graph:").is_some_and(|name| !name.is_empty());
-            if !named && !matches!(caller.as_str(), "direct" | "graph") {
-                let message = "unknown caller; write `direct`, `graph` or `graph:NAME`".to_owned();
-                let suggestion = nearest(caller, ["direct", "graph"]).map(str::to_owned);
-                problems.push(Problem::policy(format!("callers.{caller}"), message).with_nearest(suggestion));
-            }
-            let is_off = |name: &str| self.compiled(name).is_some_and(|compiled| compiled.disabled.is_some());
-            let allowed = ceiling.allowed_tools.iter().flatten();
-            for name in allowed.filter(|name| !self.mentions(name) && !is_off(name)) {
-                let message = format!(
-                    "no run is allowed `{name}`, and a caller grants no tools; add it to `allowed_tools`, or to those of a \
-                     role, a principal, an attribute or a tenant"
-                );
-                problems.push(Problem::policy(format!("callers.{caller}.allowed_tools"), message));
-            }
-        }
-    }
-
     /// Whether the rules for a tool apply to this definition. If a server's definition differs from the pinned one, the
     /// tool is denied, but the policy stays valid.
     pub(crate) fn is_as_pinned(&self, spec: &ToolSpec) -> bool {
@@ -254,6 +235,15 @@ impl ToolPolicy {
         ];
         let general = general.into_iter().filter(|(_, is_there)| *is_there).map(|(rule, _)| rule.to_owned());
         arguments.chain(labels).chain(tags).chain(general).chain(data.cedar.iter().flat_map(CedarRules::asks)).collect()
+    }
+
+    /// Returns the tools that have a table under `approvals.tools` although no rule can require an approval of their
+    /// calls.
+    pub(crate) fn unasked<'a>(&'a self, tools: impl IntoIterator<Item = &'a ToolSpec>) -> Vec<&'a str> {
+        let tools = tools.into_iter().map(|spec| (spec.name.as_str(), spec)).collect();
+        let asked = self.asked(&self.approval_rules(), &tools).into_iter();
+        let has_table = |tool: &GuardedTool<'_>| self.data().approvals.tools.contains_key(tool.name);
+        asked.filter(|tool| tool.rules.is_empty() && has_table(tool)).map(|tool| tool.name).collect()
     }
 
     /// Returns the tools that a run may call or that `approvals.tools` names, each with the rules that can require an

@@ -246,6 +246,29 @@ impl RunnerBuilder {
         problems
     }
 
+    /// Returns the rules of the policy that are valid, but probably not what their author expects: tables of
+    /// `approvals.tools` for tools whose calls no rule makes wait. [`build`](Self::build) accepts them.
+    ///
+    /// ```
+    /// use tool_runtime::{ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+    ///
+    /// # /// Deletes the note.
+    /// # #[tool(name = "notes__delete", effect = state_change, redact = ["$"])]
+    /// # fn delete() -> Result<String, ToolError> { Ok("deleted".to_owned()) }
+    /// let catalog = ToolCatalog::builder().tool::<delete>().build()?;
+    /// let policy = r#"{
+    ///     "allowed_tools": ["notes__delete"],
+    ///     "approvals": { "tools": { "notes__delete": { "required": 2 } } }
+    /// }"#;
+    /// let builder = ToolRunner::builder(catalog, ToolPolicy::from_json(policy)?);
+    /// assert_eq!(builder.warnings()[0].path(), "approvals.tools.notes__delete");
+    /// # Ok::<(), tool_runtime::error::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn warnings(&self) -> Vec<Problem> {
+        approval_rules::warnings(&self.policy, &self.catalog)
+    }
+
     /// Builds the runner.
     ///
     /// # Errors

@@ -276,7 +276,17 @@ impl Harness {
         let Some(question) = call.result.question() else { panic!("the call does not wait\n{call}") };
         match self.run().resume(question, decision, decider).await {
             Ok(result) => self.ended(result).await,
-            Err(error) => panic!("the decision was refused: {error}\n{call}"),
+            Err(error) => {
+                // In production, a decider of another tenant must not learn that the call waits.
+                let waits = self.run().pending(question.call_id()).await.unwrap_or_default();
+                let its = waits.as_ref().map(|call| call.tenant.as_deref());
+                let of =
+                    |tenant: Option<&str>| tenant.map_or("no tenant".to_owned(), |id| format!("the tenant `{id}`"));
+                let other = its.filter(|its| *its != decider.tenant_id());
+                let other =
+                    other.map(|its| format!("; the decider has {}, the run {}", of(decider.tenant_id()), of(its)));
+                panic!("the decision was refused: {error}{}\n{call}", other.unwrap_or_default())
+            }
         }
     }
 

@@ -373,3 +373,17 @@ fn a_document_that_cannot_be_read_hides_no_other() {
     assert!(listed.stdout.contains(&id) && listed.stderr.contains("broken.json"), "{listed:?}");
     assert!(!listed.stderr.contains("TOP-SECRET"), "{listed:?}");
 }
+
+/// A table of `approvals.tools` does not make calls wait.
+#[test]
+fn an_approval_table_without_a_rule_has_a_warning() {
+    let rig = Rig::new();
+    let table = "allowed_tools = [\"fs__write_file\"]\n[approvals.tools.fs__write_file]\nrequired = 2\n";
+    rig.write("p.toml", table);
+    let warned = rig.run(&["--policy", "p.toml", "check"]).code(0);
+    let why = "`approvals.tools.fs__write_file`: no rule requires an approval of `fs__write_file`";
+    assert!(warned.stderr.contains(why), "{}", warned.stderr);
+    rig.write("p.toml", &format!("require_approval_for_tools = [\"fs__write_file\"]\n{table}"));
+    let silent = rig.run(&["--policy", "p.toml", "check"]).code(0);
+    assert!(!silent.stderr.contains("no rule requires"), "{}", silent.stderr);
+}

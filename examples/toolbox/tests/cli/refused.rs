@@ -58,8 +58,7 @@ fn a_decision_that_is_posted_is_not_posted_again() {
     let both = rig.run(&["worker", "post", "run-1", "--approve", "c1", "--deny", "c1", "--as", "grace"]).code(2);
     assert!(both.stderr.contains("`c1` is decided twice"), "{both:?}");
     let waiting = rig.waiting();
-    let questions: Vec<_> = waiting.iter().filter_map(|call| call["question"].as_str()).collect();
-    let [question] = questions[..] else { panic!("one call waits: {waiting:?}") };
+    let question = waiting.iter().find(|call| call["id"] == "c1").expect("it waits")["question"].as_str().unwrap();
     let both = rig.run(&["worker", "post", "run-1", "--approve", "c1", "--deny", question, "--as", "grace"]).code(2);
     assert!(both.stderr.contains("`c1` is decided twice"), "{both:?}");
     rig.run(&["worker", "post", "run-1", "--deny", "c1", "--as", "grace"]).code(0);
@@ -71,6 +70,11 @@ fn a_decision_that_is_posted_is_not_posted_again() {
         assert_eq!(rig.run(&[&["--json"], words].concat()).code(2).error(), "not_pending", "{words:?}");
     }
     assert_eq!(posts(&rig), 1);
+    for words in [&["approvals", "list"][..], &["approvals", "show", "c1"]] {
+        let shown = rig.run(words).code(0).stdout;
+        assert!(shown.contains("its process (decided)"), "{words:?}: {shown}");
+    }
+    assert_eq!(rig.waiting()[0]["decided"], true);
     let working = Working::start(&rig, &[]);
     assert_eq!(until(&rig, "run-1", "answered")["text"], "Then not.");
     working.end().code(0);

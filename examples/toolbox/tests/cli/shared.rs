@@ -86,7 +86,7 @@ fn a_call_of_a_worker_is_decided_from_elsewhere() {
             "leave `--model-url` out",
         ),
         (&["approvals", "edit", "c1", "{\"to\":", "--as", "grace"], 4, "not JSON"),
-        (&["approvals", "edit", "c1", "{\"to\":\"Canary\"}", "--as", "grace"], 4, "/to: type"),
+        (&["approvals", "edit", "c1", "{\"to\":\"Canary\"}", "--as", "grace"], 4, "/to: type, an array"),
         (&["approvals", "approve", "c1", "--as", "grace", "--wait", "5"], 2, "the unit is"),
         (&["approvals", "approve"], 2, "<ID>"),
     ] {
@@ -94,6 +94,10 @@ fn a_call_of_a_worker_is_decided_from_elsewhere() {
         assert!(ended.stderr.contains(part), "{words:?}: {}", ended.stderr);
         silent(&ended);
     }
+    // The person's refused edit has a record.
+    let refused = rig.run(&["audit", "show", "--kind", "decision"]).code(0);
+    assert!(refused.stdout.contains("refused: edited"), "{}", refused.stdout);
+    silent(&refused);
     let edited = r#"{"to":["ada@example.com"],"subject":"Canary 2","body":"Canary 3"}"#;
     let decided = rig.run(&["--json", "approvals", "edit", "c1", edited, "--as", "grace", "--wait", "1h"]).code(0);
     assert_eq!(

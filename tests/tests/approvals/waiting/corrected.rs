@@ -39,7 +39,7 @@ async fn what_does_not_fit_is_told_and_can_be_corrected() {
         (edited(""), Some(""), "validation_error"),
         (edited(&format!(r#"{{"to":{}3}}"#, " ".repeat(9000))), None, "limit_exceeded"),
         (edited(r#"{"to":13}"#), None, "policy_denied"),
-        (respond("[]"), None, "output_invalid"),
+        (respond("[]"), Some(""), "output_invalid"),
         (respond("three"), None, "output_invalid"),
     ] {
         let store = Arc::new(MemoryStore::new());

@@ -582,7 +582,7 @@ fn a_number_of_approvals_can_be_reached() {
         "[approvals.rules.require_approval_for_tools]\nrequired = 2",
         "[tags]\nweb = \"require_approval\"\n[approvals.rules.\"tags.web\"]\nrequired = 2",
         // The rule does not concern the tools of these people.
-        "[approvals.tools.waiting__page]\nprincipals = [\"a\"]\n\
+        "[approvals.tools.waiting__hang]\nprincipals = [\"a\"]\n\
          [approvals.rules.require_approval_for_tools]\nrequired = 2",
         "[approvals]\nprincipals = [\"a\"]\n[approvals.tools.waiting__change]\nprincipals = [\"a\", \"b\"]\n\
          [approvals.rules.require_approval_for_tools]\nrequired = 2",

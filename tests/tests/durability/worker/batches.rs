@@ -107,7 +107,7 @@ async fn an_edit_that_does_not_fit_leaves_all_calls_waiting() {
         (edit(r#"{"to":7}"#), vec![("/to", "type")]),
         (edit(r#"{"to":"eve","CANARY-key":1}"#), vec![("", "additionalProperties")]),
         (edit("{CANARY"), vec![]),
-        (ApprovalDecision::Respond(r#"{"to": "CANARY"}"#.to_owned()), vec![]),
+        (ApprovalDecision::Respond(r#"{"to": "CANARY"}"#.to_owned()), vec![("", "type")]),
         (ApprovalDecision::Respond("CANARY".to_owned()), vec![]),
     ];
     let number = refused.len();

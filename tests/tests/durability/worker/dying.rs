@@ -82,6 +82,7 @@ async fn survives(end: Option<(End, usize)>) -> usize {
         }
     }
     first.abort();
+    assert!(world.refused().await.is_empty(), "{end:?}: the person decided once");
     let (records, effects) = world.ends().await;
     let ids: Vec<_> = records.iter().map(|(id, _)| id.as_str()).collect();
     assert_eq!(ids, ALL, "{end:?}: one record for each call");

@@ -170,3 +170,27 @@ async fn an_approval_survives_the_end_of_the_next_deciders_process() {
         }
     }
 }
+
+/// The process that noted a person's edit is killed before it removes the post.
+#[tokio::test]
+async fn an_edit_that_was_noted_is_no_second_decision() {
+    let world = World::new("two edits unsaved");
+    let question = world.waits_for_two().await;
+    let edited = ApprovalDecision::ApproveEdited(r#"{"to":"eve"}"#.to_owned());
+    world.post(decided(&question, edited)).await;
+    let runner = World::runner_of_two(Arc::clone(&world.store) as _);
+    let options = || RunOptions::new().principal("ada").tenant("acme");
+    for _ in 0..2 {
+        // Each process has the run and saves nothing.
+        let (_, saved) = world.queue().find(&world.run_id, Some("acme")).await.expect("it is there");
+        let (mut leased, _) = world.queue().take(&world.run_id, Some("acme"), Some("ada"), "web").await.expect("free");
+        let mut conversation =
+            world.agent().restore(&runner, leased.options(options()), saved).await.expect("restored");
+        let (_, input) = leased.post().await.expect("it has the run").expect("a post");
+        conversation.accept(input).await.expect("it fits");
+        let waits = conversation.waiting().next().expect("for another person");
+        assert!(waits.question != question && waits.approvals.len() == 1, "{waits:?}");
+        leased.release(None).await.expect("it has the run");
+    }
+    assert_eq!(world.refused().await, [""; 0]);
+}

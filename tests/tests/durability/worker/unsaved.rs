@@ -1,9 +1,12 @@
-//! Processes that are killed after a call was suspended and before the conversation was saved: the call waits in the
-//! store, and the document has it as queued. The next process takes input before it takes a step.
+//! Processes that are killed before the conversation was saved. After a call was suspended, it waits in the store, and
+//! the document has it as queued; the next process takes input before it takes a step. After a decision was carried
+//! out, the next process gets it again.
 
 use tool_runtime::agent::{Conversation, LeasedRun, SavedConversation, Step, TurnOutcome};
-use tool_runtime::call::DecisionError;
+use tool_runtime::call::{ClientAnswer, DecisionError};
 use tool_runtime::store::DecisionRecord;
+use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
+use tool_runtime::{Call, ToolCatalog, ToolComponent};
 
 use super::*;
 
@@ -140,4 +143,111 @@ async fn a_decision_that_is_refused_with_another_has_a_record() {
     let not_pending = Some(DecisionError::NotPending);
     assert_eq!(refused, [("s1".to_owned(), not_pending), ("w1".to_owned(), not_pending)]);
     assert_eq!((world.pending().await, effects_of(&world.ends().await.1, "s1")), (1, 0));
+}
+
+/// The process that carried out a posted decision is killed before it saves. The person decided once.
+#[tokio::test]
+async fn a_post_that_was_carried_out_is_no_second_decision() {
+    for decision in [
+        ApprovalDecision::Approve,
+        ApprovalDecision::ApproveEdited(r#"{"to":"eve"}"#.to_owned()),
+        ApprovalDecision::Deny(Some("Not now.".to_owned())),
+        ApprovalDecision::Respond(r#""sent""#.to_owned()),
+    ] {
+        for receives_first in [false, true] {
+            let (world, clock) = world(&format!("unsaved post {decision:?} {receives_first}"));
+            world.enqueue("Go.").await;
+            world.is_killed_before_it_saves(&clock).await;
+            let question = world.asked_about().await;
+            world.post(decided(&question, decision.clone()).text("And then?")).await;
+            let (mut leased, mut conversation) = world.opened().await;
+            let (_, input) = leased.post().await.expect("it has the run").expect("a post");
+            conversation.accept(input).await.expect("it fits");
+            drop((leased, conversation));
+            clock.advance(LEASE);
+
+            let (mut leased, mut conversation) = world.opened().await;
+            if receives_first {
+                leased.receive(&mut conversation, Input::new()).await.expect("it has the run");
+                assert_eq!(conversation.waiting().count(), 0, "the store has the result");
+            }
+            assert!(leased.accept_posts(&mut conversation).await.expect("it has the run"));
+            let decisions = world.decisions().await;
+            assert!(matches!(&decisions[..], [one] if one.refused().is_none()), "{decision:?}: {decisions:?}");
+            leased.receive(&mut conversation, Input::new()).await.expect("it has the run");
+            let said = conversation.history().iter().filter(|said| matches!(said, Message::User(_))).count();
+            assert_eq!(said, 2, "the message of the post is not lost");
+            assert!(effects_of(&world.ends().await.1, "s1") <= 1);
+        }
+    }
+}
+
+/// An application keeps the documents itself, and delivers a decision again after it was killed.
+#[tokio::test]
+async fn a_decision_that_a_restored_conversation_gets_again_is_no_second_decision() {
+    let (world, _) = world("unsaved again");
+    let runner = World::runner(Arc::clone(&world.store) as _);
+    let mut conversation = world.agent().converse(runner.run(ada().run_id(world.run_id.as_str())));
+    assert!(matches!(conversation.send("Go.").await, TurnOutcome::Waiting { .. }));
+    let (saved, question) = (conversation.save().await.expect("saved"), world.asked_about().await);
+    conversation.accept(decided(&question, ApprovalDecision::Approve)).await.expect("it fits");
+
+    let mut restored = world.agent().restore(&runner, ada(), &saved).await.expect("restored");
+    let ended = restored.receive(decided(&question, ApprovalDecision::Approve)).await.expect("it fits");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
+    assert_eq!(world.decisions().await.len(), 1);
+    // Another verdict, and another person, are second decisions.
+    let heidi = Decider::new("heidi").tenant("acme");
+    let denied = decided(&question, ApprovalDecision::Deny(None));
+    for second in [denied, Input::new().decide(&question, ApprovalDecision::Approve, &heidi)] {
+        let mut restored = world.agent().restore(&runner, ada(), &saved).await.expect("restored");
+        restored.receive(second).await.expect("the store has the result");
+    }
+    assert_eq!(world.refused().await, ["grace", "heidi"]);
+}
+
+/// Where the user's cursor is.
+#[tool(name = "worker__cursor", effect = read_only, execution = client, client_result = String, prepare = ["$"],
+    redact = ["$"])]
+struct Cursor {}
+
+impl ToolComponent for Cursor {
+    type Capabilities = ();
+    type Output = bool;
+
+    async fn run(self, (): (), _: &Call<Self>) -> Result<bool, ToolError> {
+        Ok(true)
+    }
+}
+
+/// A post with a client's answer and a message was applied by a process that was killed before it saved.
+#[tokio::test]
+async fn the_message_of_a_post_whose_answer_was_taken_is_not_lost() {
+    let (world, clock) = world("unsaved answer");
+    let catalog = ToolCatalog::builder().tool::<Cursor>().build().expect("a catalog");
+    let policy = ToolPolicy::allow(["worker__cursor"]);
+    let runner = ToolRunner::builder(catalog, policy).store(Arc::clone(&world.store)).build().expect("a runner");
+    let script =
+        [ScriptedTurn::call("c1", "worker__cursor", "{}"), ScriptedTurn::text("First."), ScriptedTurn::text("Second.")];
+    let agent = Agent::new(ScriptedModel::new(script));
+    let mut conversation = agent.converse(runner.run(ada().run_id(world.run_id.as_str())));
+    assert!(matches!(conversation.send("Go.").await, TurnOutcome::Waiting { .. }));
+    world.queue().enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
+    world.post(Input::new().answer(ClientAnswer::value("c1", r#""here""#)).text("And then?")).await;
+    let opened = async || {
+        let (leased, saved) = world.queue().take(&world.run_id, Some("acme"), Some("ada"), "web").await.expect("free");
+        let conversation = agent.restore(&runner, leased.options(ada()), saved).await.expect("restored");
+        (leased, conversation)
+    };
+    let (mut leased, mut conversation) = opened().await;
+    let (_, input) = leased.post().await.expect("it has the run").expect("a post");
+    conversation.accept(input).await.expect("it fits");
+    drop((leased, conversation));
+    clock.advance(LEASE);
+
+    let (mut leased, mut conversation) = opened().await;
+    leased.receive(&mut conversation, Input::new()).await.expect("it has the run");
+    assert!(leased.accept_posts(&mut conversation).await.expect("it has the run"));
+    leased.receive(&mut conversation, Input::new()).await.expect("it has the run");
+    assert_eq!(conversation.history().last().map(Message::text).as_deref(), Some("Second."));
 }

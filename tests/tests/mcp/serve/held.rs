@@ -596,7 +596,7 @@ fn a_server_whose_calls_nobody_can_decide_on_is_not_built() {
     // A client that is asked may not decide.
     for more in [
         "",
-        "[approvals.tools.notes__read]\nown_calls = true",
+        "[approvals.tools.tables__book]\nown_calls = true",
         "[approvals.tools.letters__send]\nown_calls = true",
         "[approvals]\nown_calls = true\n[approvals.tools.letters__send]\nown_calls = false",
         "[approvals]\nown_calls = true\nrequired = 2",

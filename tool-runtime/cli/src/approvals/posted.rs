@@ -16,10 +16,8 @@ use tool_runtime::{Outcome, RunOptions, ToolExecResult};
 
 use crate::approvals::decision::{By, Decision, exit_of};
 use crate::approvals::waiting;
-use crate::describe::ShownCall;
 use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
-use crate::frozen::frozen;
 use crate::session::Cli;
 use crate::terminal::json;
 use crate::{attend, terminal};
@@ -60,7 +58,6 @@ pub(super) async fn decide(
     let (kind, delivery) = match decision {
         Decision::Approval(decision) => {
             let decider = cli.named_decider(call, &by.who)?;
-            check(cli, call, &decision)?;
             let kind = decision.kind();
             let decided = Box::pin(queue.decide(&call.run_id, question, decision, &decider)).await;
             (kind, decided.map_err(|error| refused(id, error))?)
@@ -185,16 +182,6 @@ pub(super) fn done(cli: &Cli<'_>, denies: bool, result: &ToolExecResult) -> Resu
     } else {
         exit_of(denies, result.outcome())
     })
-}
-
-/// Refuses edited arguments that break the tool's schema. The process that carries out the decision repeats the check.
-pub(crate) fn check(cli: &Cli<'_>, call: &PendingCall, decision: &ApprovalDecision) -> Result<(), Failure> {
-    let (catalog, policy) = (cli.catalog()?, cli.policy()?);
-    let tool = ShownCall::of(call).tool;
-    if let (ApprovalDecision::ApproveEdited(arguments), Some(_)) = (decision, catalog.get(tool)) {
-        frozen(&catalog, &policy, tool, arguments)?;
-    }
-    Ok(())
 }
 
 /// Converts the error of a refused decision to a failure of the command.

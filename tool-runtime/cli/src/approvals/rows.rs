@@ -41,6 +41,9 @@ struct WaitingRow<'a> {
     expires_at: String,
     /// Whether the time for a decision is over.
     expired: bool,
+    /// Whether a decision was posted and no process has carried it out yet.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    decided: bool,
     arguments: Option<JsonText>,
     /// The required number of different deciders; `None` if one is enough.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,6 +106,7 @@ impl<'a> WaitingRow<'a> {
             created_at: format!("{:.0}", call.created_at),
             expires_at: format!("{:.0}", call.expires_at),
             expired: call.is_expired(found.now),
+            decided: matches!(&found.place, DecidedIn::Run(run) if run.is_answered(&call.question())),
             arguments: match &call.graph {
                 Some(graph) => graph.shown_arguments.clone(),
                 None => Some(call.shown_arguments.clone()),
@@ -113,9 +117,11 @@ impl<'a> WaitingRow<'a> {
         }
     }
 
-    /// Returns the text of the column `WAITS FOR`: a person, several people or the client.
+    /// Returns the text of the column `WAITS FOR`: a person, several people, the client, or the process that carries
+    /// out the decision.
     fn waits_for(&self) -> String {
         match (self.waits_for, self.required) {
+            _ if self.decided => "its process (decided)".to_owned(),
             (Suspension::Approval, Some(required)) => progress(&self.approved_by, required),
             (Suspension::Approval, None) => "a person".to_owned(),
             _ => "its client".to_owned(),
@@ -179,9 +185,9 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
     if let Some(deciders) = &deciders {
         terminal::line(&terminal::safe(&format!("   (decided by {})", deciders.describe())));
     }
-    let (_, required) = call.approvals();
-    if required > 1 {
-        terminal::line(&terminal::safe(&format!("   (waits for {})", progress(&approved_by(call), required))));
+    let row = WaitingRow::of(&found);
+    if row.decided || row.required.is_some() {
+        terminal::line(&terminal::safe(&format!("   (waits for {})", row.waits_for())));
     }
     terminal::line(&match &found.place {
         DecidedIn::Document { id, title } => format!("   (in {id}: {})", terminal::safe(title)),

@@ -3,14 +3,15 @@
 use jiff::Timestamp;
 use tracing::Span;
 
-use crate::agent::WaitingCall;
 use crate::agent::turns::Turns;
 use crate::agent::turns::state::{CallState, ConversationState, Slot, ToGate};
+use crate::agent::{Input, WaitingCall};
 use crate::call::{
     CallId, ClientAnswer, Decider, DecisionError, Intervention, Outcome, Question, SafeError, Suspension,
     ToolInvocationRecord,
 };
 use crate::runner::ledger::recover::{self, Earlier};
+use crate::runner::waiting::late;
 use crate::runner::{ApprovalDecision, Known, ResumeError, Run, shows};
 use crate::store::{PendingCall, StoreError};
 
@@ -93,6 +94,49 @@ impl Turns {
             }
         }
         Ok(None)
+    }
+
+    /// Removes the decisions and the answers that were carried out before, and reads the results of the decided calls.
+    /// The process that carried them out ended before it saved the conversation, so each person decided once.
+    pub(in crate::agent) async fn without_repeated(&mut self, mut input: Input) -> Result<Input, StoreError> {
+        for by in std::mem::take(&mut input.decisions) {
+            match self.is_repeated(input.delivered, &by).await {
+                Ok(true) => {}
+                Err(error) if input.delivered => return Err(error),
+                Ok(false) | Err(_) => {
+                    input.decisions.push(by);
+                    continue;
+                }
+            }
+            if let Some(at) = self.state.open.iter().position(|slot| slot.id == *by.0.call_id()) {
+                refresh(&self.run, &mut self.state, at).await?;
+            }
+        }
+        for answer in std::mem::take(&mut input.answers) {
+            let may_repeat = input.delivered && self.state.waiting().all(|call| call.id != *answer.id());
+            if !may_repeat || !late::was_answered(&self.run, answer.id()).await? {
+                input.answers.push(answer);
+            }
+        }
+        Ok(input)
+    }
+
+    /// Whether a decision was carried out before, by another process. A decision that the store does not deliver has to
+    /// be on a call that waits only in this conversation. A second edit or answer of one person can have another
+    /// content, so its refusal is recorded.
+    async fn is_repeated(
+        &self,
+        delivered: bool,
+        (question, decision, decider): &(Question, ApprovalDecision, Decider),
+    ) -> Result<bool, StoreError> {
+        let is_stale = matches!(decision, ApprovalDecision::Approve | ApprovalDecision::Deny(_))
+            && self.state.waiting().any(|call| call.question == *question);
+        if !delivered && !is_stale {
+            return Ok(false);
+        }
+        let pending = self.run.pending(question.call_id()).await?;
+        let by = (decision.kind(), decider);
+        Ok((delivered || pending.is_none()) && late::was_carried_out(&self.run, pending.as_ref(), question, by).await?)
     }
 
     /// Closes the previous turn if it is still open: looks up the interrupted calls, and abandons the waiting calls.

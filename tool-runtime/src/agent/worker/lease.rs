@@ -82,7 +82,8 @@ impl Lease {
         else {
             return Ok(None);
         };
-        Ok(Some((key, serde_json::from_str(&post.body).map_err(corrupt)?)))
+        let input: Input = serde_json::from_str(&post.body).map_err(corrupt)?;
+        Ok(Some((key, input.delivered())))
     }
 
     /// Releases the run. A `state` of `None` keeps the state of the last save.

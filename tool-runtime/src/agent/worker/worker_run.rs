@@ -128,16 +128,10 @@ impl WorkerRun<'_> {
         let Some((key, input)) = self.lease.post().await? else { return Ok(false) };
         let name = format!("post {}", key.id());
         *self.taking.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
-        let refused = match conversation.check(&input).await {
-            Ok(()) => match conversation.accept_on(self, &name, input).await {
-                // `accept_on` has emitted the error.
-                Err(Down::Refused(code)) => code,
-                accepted => return accepted.map(|()| true),
-            },
-            Err(refused) => {
-                conversation.refuse(&refused);
-                refused.code()
-            }
+        let refused = match conversation.accept_on(self, &name, input).await {
+            // `accept_on` has emitted the error.
+            Err(Down::Refused(code)) => code,
+            accepted => return accepted.map(|()| true),
         };
         let run = &*self.lease.run.run_id;
         // Each refused decision has a record. Drop the post, because it would block the posts after it.

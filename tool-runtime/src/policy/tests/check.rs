@@ -75,7 +75,7 @@ fn a_name_is_what_it_looks_like() {
         assert!(said.len() == 1 && said[0].starts_with(&format!("policy, `{kind}`: ")), "{table}: {said:?}");
     }
     check(
-        "approvals.tools.core__add.roles = ['', 'manager']",
+        "approvals.tools.mail__send.roles = ['', 'manager']",
         &[
             "policy, `approvals`: \"\" is empty, begins or ends with a space, or has invisible characters; write it as the application does",
         ],
@@ -313,4 +313,39 @@ fn a_call_fits_into_each_budget() {
              more, or a lower `budgets.tools.core__add.max_runtime_ms`"],
     );
     check("budgets.run.time_ms = 1", &[]);
+}
+
+/// A table of `approvals.tools` says who approves, not that somebody has to.
+#[test]
+fn approvals_of_calls_that_need_none_are_refused() {
+    let needless = "policy, `approvals.tools.core__add`: this decides nothing: no rule requires an approval of \
+        `core__add`, which is `read_only`; add it to `require_approval_for_tools`, or remove the table";
+    let table = "allowed_tools = ['core__add', 'mail__send']\n[approvals.tools.core__add]\nrequired = 2\n";
+    check(table, &[needless]);
+    for asks in [
+        "require_approval_for_tools = ['core__add']",
+        "require_approval_for_effects = ['read_only']",
+        "tags.money = 'require_approval'",
+        "labels.untrusted = { from_tags = ['web'], require_approval_for_effects = ['read_only'] }",
+        "tools.core__add.effect = 'state_change'",
+        "repair.allowed = ['fenced_json']",
+    ] {
+        check(&format!("{asks}\n{table}"), &[]);
+    }
+    // A call with effects can need an approval after one of unknown outcome. A server can still list its tool.
+    check("allowed_tools = ['mail__send']\n[approvals.tools.mail__send]\nrequired = 2", &[]);
+    check("allowed_tools = ['mcp__y__get']\n[approvals.tools.mcp__y__get]\nrequired = 2", &[]);
+
+    check("roles.r.allowed_tools = ['core__add']\nrequire_approval_for_tools = ['core__add']", &[]);
+    check(
+        "allowed_tools = ['mcp__y__get']\nrequire_approval_for_tools = ['mcp__y__get']\nservers.y.enabled = false",
+        &[],
+    );
+    let says = |name: &str| {
+        format!(
+            "policy, `require_approval_for_tools`: no run is allowed `{name}`, so no call of it needs an approval; add \
+             it to `allowed_tools`, or to those of a role, a principal, an attribute or a tenant"
+        )
+    };
+    check("require_approval_for_tools = ['core__add', 'mcp__y__get']", &[&says("core__add"), &says("mcp__y__get")]);
 }

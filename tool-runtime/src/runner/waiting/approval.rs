@@ -10,7 +10,7 @@ use crate::call::{
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::json;
-use crate::redact::{Projected, changes};
+use crate::redact::{ProjectError, Projected, changes};
 use crate::runner::ApprovalDecision;
 use crate::runner::gate::deliver::delivered;
 use crate::runner::gate::draft::{Refused, Shown};
@@ -350,7 +350,11 @@ fn approved(
 fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Refused> {
     let refuse = |stop: Stop| {
         // The standard messages of these outcomes state that the tool ran.
-        let stop = stop.message("The value in place of the tool's output is not valid. The call still waits.");
+        let why = match stop.outcome {
+            Outcome::ResultTooLarge => "is larger than the limit of the tool's result",
+            _ => "is not valid",
+        };
+        let stop = stop.message(format!("The value in place of the tool's output {why}. The call still waits."));
         Refused { stop, shown: Shown::Masked(pending.shown_arguments.clone()) }
     };
     projected(run, pending.decided_tool(), value).map(Decided::Respond).map_err(refuse)
@@ -363,7 +367,16 @@ pub(in crate::runner) fn projected(run: &Run, tool: &str, value: &str) -> Result
     let projector = shared.compiled.shown(entry).ok_or_else(|| Stop::new(Outcome::RedactionFailed))?;
     let tree = json::parse_value(value, &json::Limits::UNBOUNDED).map_err(|_| Stop::new(Outcome::OutputInvalid))?;
     let limit = entry.result_bytes(&run.policy().limits_of(entry.spec.name.as_str()));
-    projector.project(&tree, limit).map_err(|error| stages::unprojected(&error))
+    projector.project(&tree, limit).map_err(|error| {
+        // A value that cannot be written at all has no violations, so the whole schema names them.
+        let whole = || shared.compiled.check_value(entry.shown()?, &tree).err();
+        let violations = match &error {
+            ProjectError::OutputInvalid(found) if found.is_empty() => whole().unwrap_or_default(),
+            ProjectError::OutputInvalid(found) => found.clone(),
+            _ => Vec::new(),
+        };
+        stages::unprojected(&error).errors(violations)
+    })
 }
 
 /// Carries out a decision: ends the call, or runs the remaining stages of the gate.

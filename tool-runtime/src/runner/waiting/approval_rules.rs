@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::catalog::{Entry, ToolCatalog};
+use crate::error::Problem;
 use crate::policy::{RuleVerdict, ToolPolicy};
 use crate::tool::{NoSchemaMode, ToolEffect, ToolSpec};
 
@@ -35,6 +36,22 @@ pub(in crate::runner) fn of_clients(policy: &ToolPolicy, catalog: &ToolCatalog, 
         }
     }
     rules
+}
+
+/// Returns a warning for each table of `approvals.tools` that only a call after one of unknown outcome can need: its
+/// author probably expects that the table itself requires approvals. Calls of scripts with effects always wait.
+pub(in crate::runner) fn warnings(policy: &ToolPolicy, catalog: &ToolCatalog) -> Vec<Problem> {
+    let scripts = catalog.entries().filter_map(|entry| entry.graph.as_deref()).filter(|graph| graph.asks_each);
+    let asked: BTreeSet<&str> = scripts.flat_map(|graph| &graph.tools).map(String::as_str).collect();
+    let unasked = policy.unasked(catalog.specs()).into_iter().filter(|name| !asked.contains(name));
+    let warning = |name: &str| {
+        let message = format!(
+            "no rule requires an approval of `{name}`, so this applies only after a call of unknown outcome; to \
+             require approvals, add the tool to `require_approval_for_tools`"
+        );
+        Problem::policy(format!("approvals.tools.{name}"), message)
+    };
+    unasked.map(warning).collect()
 }
 
 /// Returns the tools whose calls can wait because the outcome of an earlier call is unknown. If `own` is `true`, omits

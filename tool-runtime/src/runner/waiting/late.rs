@@ -5,7 +5,7 @@ use crate::contain::discard;
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::shared::Shared;
 use crate::runner::{Run, ToolRunner};
-use crate::store::{AuditRecord, DecisionKind, DecisionRecord, RecordFilter, Store as _, StoreError};
+use crate::store::{AuditRecord, DecisionKind, DecisionRecord, PendingCall, RecordFilter, Store as _, StoreError};
 
 /// The maximum number of refused decisions of one decider that are recorded for a call. Without a limit, a person who
 /// guesses ids could fill the store.
@@ -73,6 +73,44 @@ pub(in crate::runner) async fn note_refused(run: &Run, decision: DecisionRecord)
         return Ok(());
     }
     LedgerClient(run).note(decision).await
+}
+
+/// Whether this very decision of a person on a question was carried out before, by any process that has the run.
+/// `pending` is the call, if it still waits.
+pub(crate) async fn was_carried_out(
+    run: &Run,
+    pending: Option<&PendingCall>,
+    question: &Question,
+    (kind, decider): (DecisionKind, &Decider),
+) -> Result<bool, StoreError> {
+    // A person's approval can be stored while the call waits for others with the same question.
+    let asks = |call: &&PendingCall| {
+        call.question() == *question && !(kind == DecisionKind::Approved && call.needs_others_than(decider))
+    };
+    if pending.filter(asks).is_some() {
+        return Ok(false);
+    }
+    let is_it = |decision: &DecisionRecord| {
+        decision.question.as_ref() == Some(question)
+            && decision.decider.as_ref() == Some(decider)
+            && (decision.decision == kind || decision.decision == DecisionKind::TooLate)
+    };
+    has_decision(run, question.call_id(), is_it).await
+}
+
+/// Whether the client of a call answered it before, in any process that has the run.
+pub(crate) async fn was_answered(run: &Run, id: &CallId) -> Result<bool, StoreError> {
+    let is_answer = |kind| matches!(kind, DecisionKind::ClientResult | DecisionKind::ClientFailed);
+    has_decision(run, id, |decision| is_answer(decision.decision)).await
+}
+
+/// Whether a decision on a call of this run that `is_it` accepts was carried out.
+async fn has_decision(run: &Run, id: &CallId, is_it: impl Fn(&DecisionRecord) -> bool) -> Result<bool, StoreError> {
+    let of_call = RecordFilter { decisions: Some(true), ..RecordFilter::call(run.id(), id.clone()) };
+    let records = run.shared().store.records(&of_call).await.map_err(|error| run.store_unread(error))?;
+    let ours = |one: &&DecisionRecord| run.owns(one.principal.as_deref(), one.tenant.as_deref());
+    let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
+    Ok(decisions.filter(ours).any(|decision| decision.refused.is_none() && is_it(decision)))
 }
 
 /// Whether these records of a call contain the maximum number of refused decisions.

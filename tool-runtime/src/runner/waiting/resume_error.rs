@@ -167,10 +167,7 @@ impl fmt::Display for ResumeError {
             Self::NotAllowed(mismatch) | Self::Mismatch(mismatch) => fmt::Display::fmt(mismatch, f),
             Self::Invalid(error) => {
                 f.write_str(&error.safe_message)?;
-                error.errors.iter().try_for_each(|violation| {
-                    let at = if violation.pointer.is_empty() { "/" } else { &violation.pointer };
-                    write!(f, "\n  {}: {}", at.escape_debug(), violation.keyword)
-                })
+                error.errors.iter().try_for_each(|violation| write!(f, "\n  {violation}"))
             }
             Self::OtherPrincipal => f.write_str("the snapshot belongs to another principal or tenant"),
             Self::OtherCaller => f.write_str("the calls of the snapshot come from another caller"),
