@@ -84,10 +84,10 @@ pub(crate) async fn was_carried_out(
     (kind, decider): (DecisionKind, &Decider),
 ) -> Result<bool, StoreError> {
     // A person's approval can be stored while the call waits for others with the same question.
-    let asks = |call: &&PendingCall| {
+    let asks = |call: &PendingCall| {
         call.question() == *question && !(kind == DecisionKind::Approved && call.needs_others_than(decider))
     };
-    if pending.filter(asks).is_some() {
+    if pending.is_some_and(asks) {
         return Ok(false);
     }
     let is_it = |decision: &DecisionRecord| {
