@@ -2,7 +2,7 @@
 //! not change.
 //!
 //! [`Store`] is the trait. [`MemoryStore`] implements it in memory, and the package `tool-runtime-sql` implements it
-//! for SQLite and PostgreSQL. Applications read records with a [`RecordFilter`], list suspended calls with
+//! for SQLite and PostgreSQL. Applications read records with a [`RecordFilter`], list waiting calls with
 //! [`Store::pending_calls`], and verify the records with [`Verification::of_store`]. [`Key`], [`StoredDocument`],
 //! [`Transaction`], [`Query`] and [`Chain`] are for implementations of a store.
 //!

@@ -1,8 +1,8 @@
 //! `approvals`: lists, shows and decides waiting calls.
 //!
-//! If the call belongs to the data folder, or to a run without workers or servers, this process carries out the
-//! decision. Otherwise it posts the decision to the run, and the process that holds the run, or takes it next, carries
-//! it out.
+//! If the call is in the data folder (the files of the command line), or no other process can continue its run, this
+//! process carries out the decision. Otherwise it posts the decision to the run, and the process that holds the run, or
+//! takes it next, carries it out.
 
 mod decision;
 mod here;
@@ -36,7 +36,7 @@ pub(crate) enum Approvals {
     List,
     /// Show a waiting call: its effect, its principal, why it waits, and its arguments
     Show {
-        /// The call, as `approvals list` prints it; RUN/CALL if several have its id
+        /// The call, as `approvals list` prints it; RUN/CALL if several calls have this id
         id: String,
         /// Show the values of sensitive arguments too
         #[arg(long)]
@@ -140,8 +140,8 @@ async fn asking(
         }
         (found, _) => found?,
     };
-    // `id` is the id of a question: the call's id with a digest of the details that were shown. If the details have
-    // changed since then, the decision is refused.
+    // If `id` is the id of a question (the call's id with a digest of the details that were shown), the decision is for
+    // this question. If the details have changed since then, the decision is refused.
     if let Ok(question) = id.parse() {
         return Ok((found, question));
     }
@@ -153,9 +153,9 @@ async fn asking(
     Ok((found, question))
 }
 
-/// Whether the call waited with another question before: its graph continued with the next call, its arguments were
-/// edited, or the state that it depends on changed. The id of the call then does not identify the question that a
-/// person has read.
+/// Whether the call waited with another question before: the call is a graph (an agent or script that runs as a tool)
+/// that continued with its next call, its arguments were edited, or the state that it depends on changed. The id of the
+/// call then does not identify the question that a person has read.
 pub(crate) async fn asked_before(cli: &Cli<'_>, call: &PendingCall) -> Result<bool, Failure> {
     let Some(store) = cli.kept_records().await? else { return Ok(false) };
     // If the process died after the call had begun, the saved document still shows the call as waiting.
@@ -171,8 +171,8 @@ pub(crate) async fn asked_before(cli: &Cli<'_>, call: &PendingCall) -> Result<bo
             DecisionKind::Remembered | DecisionKind::Revoked => false,
             // The call waits for other approvals of the same question.
             DecisionKind::Approved if decision.approvals.is_some_and(|(given, required)| given < required) => false,
-            // The decision was accepted or found changed details, but the call still waits, so its question is a new
-            // one. One cause is an earlier call with the same effect and an unknown outcome.
+            // The decision was accepted, or was refused because the details had changed. The call still waits, so its
+            // question is a new one. One cause is an earlier call with the same effect and an unknown outcome.
             _ => {
                 decision.refused().is_none()
                     || matches!(decision.mismatch(), Some(DecisionError::World | DecisionError::Question))
@@ -186,8 +186,8 @@ pub(crate) async fn asked_before(cli: &Cli<'_>, call: &PendingCall) -> Result<bo
 pub(crate) fn asks_anew(cli: &Cli<'_>, id: &str, question: &Question) -> Failure {
     let command = cli.command("approvals show", (id, ""), &cli.same_options());
     let message = format!(
-        "the call `{}` asked another question before; read it with `{command}`, and name the question in place of the \
-         id: {}",
+        "the question of the call `{}` has changed; read the new one with `{command}`, and write this question in \
+         place of the id: {}",
         terminal::safe(id),
         terminal::safe(&question.to_string())
     );

@@ -29,7 +29,7 @@ pub(crate) enum Grants {
 /// The arguments of `grants add`.
 #[derive(Debug, Args)]
 pub(crate) struct Add {
-    /// The call, as `approvals list` prints it; RUN/CALL if several have its id. The grant is for its tool
+    /// The call, as `approvals list` prints it; RUN/CALL if several calls have this id. The grant is for its tool
     pub(crate) id: String,
     /// The runs that the grant covers: the call's own run, or all runs of its conversation, its principal or its tenant
     #[arg(long = "for", value_enum, value_name = "RUNS")]

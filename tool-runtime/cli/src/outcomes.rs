@@ -26,7 +26,7 @@ pub(crate) enum Outcomes {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("outcome").required(true).args(["happened", "did_not_happen", "reconcile"])))]
 pub(crate) struct Settle {
-    /// The call, as `outcomes list` prints it; RUN/CALL if several have its id
+    /// The call, as `outcomes list` prints it; RUN/CALL if several calls have this id
     id: String,
     /// The call took effect, with this result: a JSON value that fits the tool's output, `-` for standard input,
     /// `@FILE` for a file

@@ -87,14 +87,15 @@ const MAX_NOTED: usize = 16;
 /// ```
 pub struct Conversation {
     pub(super) turns: Turns,
-    /// The calls that the current request decides, for its stream.
+    /// The calls that the current request decides. Its stream reports to the client only decisions on other calls.
     pub(super) decided: Decided,
 }
 
 impl Conversation {
     /// Takes a message of the user, and runs the loop until the model answers or a call waits for a person or a client.
     ///
-    /// The message abandons calls that still wait: the model reads that they were cancelled.
+    /// The message abandons calls that still wait: they end as `cancelled`, or as `outcome_unknown` if a graph or the
+    /// client may already have changed something.
     pub async fn send(&mut self, text: impl Into<String>) -> TurnOutcome {
         let done = self.begin();
         // On the heap: the whole request is one future, which callers store.
@@ -117,9 +118,9 @@ impl Conversation {
     /// Accepts a person's decision on a waiting call. Once no call waits, the model continues.
     ///
     /// # Errors
-    /// The call does not wait for a person, or asks another question now; or the decider may not decide. The
-    /// conversation keeps its state; waiting calls are refreshed to their current questions, and the refusal is
-    /// recorded. See [`answer`](Self::answer) for the events.
+    /// The call does not wait for a person, its question was replaced, or the decider may not decide. The conversation
+    /// keeps its state; waiting calls are refreshed to their current questions, and the refusal is recorded. See
+    /// [`answer`](Self::answer) for the events.
     pub async fn decide(
         &mut self,
         question: &Question,
@@ -130,15 +131,16 @@ impl Conversation {
     }
 
     /// Takes the content of one request: first the decisions, then the answers, then the message of the user. Without a
-    /// message the model continues once no call waits; an empty [`Input`] continues an interrupted request. A decision
-    /// or an answer that does not match emits an `error` event and leaves its call waiting; a message in the same input
-    /// then abandons the call. Several decisions are checked before the first is carried out, see
-    /// [`check`](Self::check): if one of them does not match, all their calls still wait.
+    /// message the model continues once no call waits; an empty [`Input`] continues an interrupted request.
+    ///
+    /// A decision or an answer can name its call correctly and still not fit it, such as edited arguments that violate
+    /// the schema. It then emits an `error` event, and its call still waits; a message in the same input abandons this
+    /// call. Several decisions are checked first: if one of them does not fit, the whole input is refused.
     ///
     /// # Errors
-    /// A call does not wait for the decision or answer that names it, is named twice, or asks another question now; or
-    /// a decider may not decide. The conversation keeps its state; waiting calls are refreshed to their current
-    /// questions. See [`answer`](Self::answer) for the events.
+    /// The whole input is refused: a call does not wait for the decision or answer that names it, is named twice, or
+    /// has a new question; a decider may not decide; or one of several decisions does not fit. The conversation keeps
+    /// its state; waiting calls are refreshed to their current questions. See [`answer`](Self::answer) for the events.
     pub async fn receive(&mut self, input: Input) -> Result<TurnOutcome, ResumeError> {
         let done = self.begin();
         let input = match self.check_again(input).await {
@@ -154,13 +156,12 @@ impl Conversation {
     }
 
     /// Takes the content of one request, as [`receive`](Self::receive) does, but does not ask the model. Call
-    /// [`step`](Self::step) to continue. An approved call runs, and a message abandons the calls that still wait. A
-    /// decision or an answer that does not match leaves its call waiting, and emits an `error` event.
+    /// [`step`](Self::step) to continue. An approved call runs, and a message abandons the calls that still wait.
     ///
     /// # Errors
-    /// A call does not wait for the decision or answer that names it, is named twice, or asks another question now; or
-    /// a decider may not decide. The conversation keeps its state; waiting calls are refreshed to their current
-    /// questions. If the store failed, the call that could not be finished still waits, like the calls after it.
+    /// The errors of [`receive`](Self::receive), after which the conversation keeps its state and waiting calls are
+    /// refreshed to their current questions. If the store failed, the call that could not be finished still waits, like
+    /// the calls after it.
     pub async fn accept(&mut self, input: Input) -> Result<(), ResumeError> {
         let admitted = match self.check_again(input).await {
             Ok(input) => Box::pin(self.admit(input)).await,
@@ -184,7 +185,7 @@ impl Conversation {
     /// with the problems.
     ///
     /// If calls wait, [`AnswerError::Waiting`] lists them. Call `ask` again with the decisions and answers, even after
-    /// a save and a restore. The answer is in the history as JSON text.
+    /// a save and a restore. The history contains the final answer as JSON text.
     ///
     /// ```
     /// use schemars::JsonSchema;
@@ -238,13 +239,15 @@ impl Conversation {
     ///
     /// The document that [`save`](Self::save) returns after a step restores the conversation at exactly that point. If
     /// the application stores the document after each step, the process can be killed at any moment. The next process
-    /// then runs only calls that have not begun. A call that began and has no known end is reconciled if its tool can
-    /// ([`ToolComponent::reconcile`](crate::ToolComponent::reconcile)), runs again if its tool is `read_only` or
-    /// `idempotent`, and is `outcome_unknown` otherwise. An application that does not save between steps calls
-    /// [`send`](Self::send) or [`receive`](Self::receive) instead, which take all steps.
+    /// runs the calls that have not begun, and reads the recorded results of calls that ended. A call that began and
+    /// has no known end is reconciled if its tool can ([`ToolComponent::reconcile`](crate::ToolComponent::reconcile)),
+    /// runs again if its tool is `read_only` or `idempotent`, and is `outcome_unknown` otherwise. An application that
+    /// does not save between steps calls [`send`](Self::send) or [`receive`](Self::receive) instead, which take all
+    /// steps.
     ///
-    /// A step that waits or ends emits the `done` event and releases the sink of [`events`](Self::events). Without new
-    /// input, the next step returns the same result, but after an error of the model it asks the model again.
+    /// A step that returns waiting calls or the end of the request emits the `done` event and releases the sink of
+    /// [`events`](Self::events). Without new input, the next step returns the same result, but after an error of the
+    /// model it asks the model again.
     ///
     /// ```
     /// use tool_runtime::agent::{Agent, Input, Step};
@@ -282,7 +285,7 @@ impl Conversation {
         done.stepped(step)
     }
 
-    /// Sets the calls that this request decides, for its stream.
+    /// Sets the calls that this request decides, whose decisions its stream does not report back to the client.
     fn tell_stream(&self, input: &Input) {
         let decided = input.decisions.iter().map(|(question, ..)| question.call_id().clone()).collect();
         *self.decided.lock().unwrap_or_else(PoisonError::into_inner) = decided;
@@ -351,13 +354,15 @@ impl Conversation {
 
     /// Checks an input without applying it. Call this before a response begins, while a refusal can still become an
     /// HTTP status. Every decision and answer has to name a call that waits for it, every decision has to answer the
-    /// question that its call asks now, and every decider has to be allowed to decide. If there are several decisions,
-    /// each also has to fit its call: the edited arguments, the value that replaces the tool's result, and the call as
-    /// it would run now. Refused decisions on a known call are recorded, at most 16 of each decider.
+    /// current question of its call, and every decider has to be allowed to decide. Several decisions are also checked
+    /// against their calls: edited arguments and values in place of the tool's output have to match the tool and the
+    /// policy, and the definition, the policy and the rights of the run must not have changed. Refused decisions on a
+    /// call that has a record are recorded, at most 16 for each call and decider.
     ///
     /// # Errors
-    /// A call does not wait for the decision or answer that names it, or is named twice; a decision answers another
-    /// question; a decider may not decide; or one of several decisions does not fit ([`ResumeError::Invalid`],
+    /// A call does not wait for the decision or answer that names it, or is named twice; a decision answers a question
+    /// that was replaced; a decider may not decide; the input has a message, and with it an approval after which the
+    /// call needs further ones; or one of several decisions does not fit its call ([`ResumeError::Invalid`],
     /// [`ResumeError::Mismatch`]).
     pub async fn check(&self, input: &Input) -> Result<(), ResumeError> {
         let checked = self.compare(input).await;
@@ -409,7 +414,8 @@ impl Conversation {
             return Err(ResumeError::barred(question.call_id(), mismatch));
         }
         for (question, by @ (decision, decider)) in input.brought() {
-            // Another process decided the call. Applying this decision will return the recorded result.
+            // `Ok(None)`: another process decided the call, and this decision gets the recorded result. `Err`: this
+            // method does not report it, because applying the decision reads the store again and reports the failure.
             let Ok(Some(pending)) = self.turns.run.pending(question.call_id()).await else { continue };
             if pending.question() != *question {
                 return Err(ResumeError::NotAllowed(DecisionError::Question));
@@ -422,8 +428,8 @@ impl Conversation {
             if input.has_message() && posting::leaves_waiting(&self.turns.run, &pending, by) {
                 return Err(ResumeError::NotAllowed(DecisionError::WithMessage));
             }
-            // A single decision that does not fit is not refused here: its result is a mismatch, and the call still
-            // waits.
+            // A single decision that does not fit is not refused here: carrying it out emits an `error` event, and the
+            // call still waits.
             if input.decisions.len() > 1 {
                 posting::fits(&self.turns.run, &pending, by)?;
             }
@@ -453,9 +459,9 @@ impl Conversation {
         ChatReader::new(&self.history(), self.waiting().map(|call| (call.id.clone(), call.suspension)))
     }
 
-    /// Streams the next request to a chat UI, as a message that begins with this response. Replaces the sink that
-    /// [`events`](Self::events) set. With [`Protocol::AgUi`], which streams runs and not messages, this is the same as
-    /// [`ui_stream_resuming`](Self::ui_stream_resuming).
+    /// Returns a stream of the response to the next request, for a chat UI. The response begins a new message. Replaces
+    /// the sink that [`events`](Self::events) set. With [`Protocol::AgUi`], which streams runs and not messages, this
+    /// is the same as [`ui_stream_resuming`](Self::ui_stream_resuming).
     ///
     /// A client shows each call in the message in which the model made it. The stream therefore leaves out the ends of
     /// calls of earlier messages. If a new message of the user abandons a waiting call, only the run's own sink
@@ -470,8 +476,9 @@ impl Conversation {
         stream
     }
 
-    /// Streams the next request to a chat UI, as a continuation of the message whose calls wait. Use it for a request
-    /// with decisions or answers. If the protocol supports it, the client updates the calls in place.
+    /// Returns a stream of the response to the next request, for a chat UI. The response continues the message whose
+    /// calls wait. Use it for a request with decisions or answers. If the protocol supports it, the client updates the
+    /// calls in place.
     pub fn ui_stream_resuming(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
         let calls = self.waiting().map(|call| (call.suspension, call.question.clone()));
         let (sink, stream) = UiStream::continuing(protocol, message_id, calls, Arc::clone(&self.decided));

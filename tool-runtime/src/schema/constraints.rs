@@ -1,5 +1,5 @@
 //! Checks that each constraint of an argument, such as `#[schemars(regex(..))]`, applies to the type of the argument.
-//! schemars silently drops a constraint of any other type, so the gate would accept every value.
+//! schemars silently drops a constraint that does not apply, and the gate would then accept every value.
 
 use serde_json::{Map, Value};
 
@@ -35,7 +35,7 @@ pub(crate) fn dropped(arguments: &Value, constraints: &[(&str, &str)]) -> Vec<Pr
     problems
 }
 
-/// Whether schemars writes a constraint into a schema of this type, and the type can break it.
+/// Whether schemars writes this constraint into a schema of this type, and values of the type can violate it.
 fn applies(key: &str, schema: &Map<String, Value>) -> bool {
     match key {
         "range" => has_type(schema, "number") || has_type(schema, "integer"),

@@ -1,6 +1,7 @@
 //! [`Order`]: takes events in any order and writes frames in valid order (rules U1 to U6 of `wire::ui`).
 //!
-//! A call is forgotten when it ends, except for eight bytes of its id: clients refuse a message that repeats an id.
+//! When a call ends, only a 64-bit hash of its id is kept. A later call with the same id is left out, because clients
+//! refuse a message that repeats an id.
 
 mod bounds;
 mod words;
@@ -73,9 +74,10 @@ impl Order {
         self.write(&Frame::End);
     }
 
-    /// Suspends a call of an earlier response again, so that its question or its client request can be written again.
+    /// Reopens a call of an earlier response, so that its question or its client request can be written again.
     pub(super) fn reopen(&mut self, id: &str, name: &str) {
-        // Within a step, the arguments would become a second part. AG-UI has no parts.
+        // Within a step, clients would show the arguments as a second part, so they are not written again. In AG-UI,
+        // which has no parts, they are.
         let in_place = !self.in_step || self.protocol == Protocol::AgUi;
         if let Some(call) = self.call(id) {
             call.reopen(name, in_place);
