@@ -48,7 +48,7 @@ async fn a_run_of_another_version_is_left_to_its_own() {
     let version = world.version().await.expect("it began");
     let other = world.beside("of another version");
     let reports = Reports::default();
-    with([world.newer(true, &reports)], async {
+    Box::pin(with([world.newer(true, &reports)], async {
         other.enqueue("Hello.").await;
         other.reaches("answered").await;
         // A decision arrives, and makes the run due.
@@ -58,7 +58,7 @@ async fn a_run_of_another_version_is_left_to_its_own() {
         world.post(Input::from("And now?")).await;
         tokio::time::sleep(Duration::from_secs(20)).await;
         assert_eq!(world.queue().depth().await.expect("it counts").due, 1, "it stays due");
-    })
+    }))
     .await;
     assert_ne!(other.version().await, Some(version), "each version has its own hash");
     assert_eq!(*reports.lock().expect("not poisoned"), ["other_version"], "operators learn of it once");
