@@ -193,11 +193,8 @@ fn allow_unread(tool: &mut Tool) {
     // The hook of a struct reads its fields itself, and the compiler sees that.
     let is_function = matches!(tool.form, model::Form::Function(_));
     let hooks = tool.attr.validate.value().into_iter().chain(tool.attr.precondition.value());
-    for hook in hooks.filter(|_| is_function) {
-        match &hook.arguments {
-            Some(listed) => read.extend(listed.iter().map(|argument| plain(&argument.name))),
-            None => read.extend(tool.arguments.iter().map(|argument| plain(&argument.ident))),
-        }
+    for listed in hooks.filter(|_| is_function).filter_map(|hook| hook.arguments.as_ref()) {
+        read.extend(listed.iter().map(|argument| plain(&argument.name)));
     }
     match &mut tool.form {
         model::Form::Function(function) => {

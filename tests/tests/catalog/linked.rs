@@ -77,7 +77,7 @@ fn a_constraint_that_the_schema_does_not_contain_is_a_problem() {
         "/properties/name: `inner` does not constrain a text; write `length(..)` or `regex(..)`",
         "/properties/labels: `length` does not constrain an object or a map; write it on a field of the type, or check \
          the value in `validate`",
-        "/properties/mails: `email` does not constrain a list; write `inner(email(..))`",
+        "/properties/mails: `email` does not constrain a list; write `inner(email)`",
         "/properties/theLines/items/items: `range` does not constrain a text; write `length(..)` or `regex(..)`",
     ];
     let lines = |error: &BuildError, intro: &str| {

@@ -181,7 +181,7 @@ pub(super) fn redact_notation(tool: &Tool, errors: &mut Errors) {
         let dotted = text.replace("::", ".").replace("->", ".");
         let dotted = if is_pointer { dotted.replace('/', ".") } else { dotted };
         // A path passes through arrays, so indices are dropped from the suggestion. `owner[name]` names a field.
-        let names = dotted.replace('[', ".").replace([']', '"', '\'', '*'], "");
+        let names = dotted.replace("[*]", "").replace('[', ".").replace([']', '"', '\''], "");
         let is_name = |name: &&str| !name.is_empty() && !name.bytes().all(|byte| byte.is_ascii_digit());
         let names: Vec<_> = names.split('.').filter(is_name).collect();
         let suggestion = if names.is_empty() { "$".to_owned() } else { names.join(".") };

@@ -63,8 +63,13 @@ pub(super) fn sized_supertrait(item: &ItemTrait, errors: &mut Errors) {
 }
 
 fn is_sized(bound: &TraitBound) -> bool {
-    const SIZED: [&str; 9] = ["Clone", "Copy", "Default", "Eq", "Hash", "Ord", "PartialEq", "PartialOrd", "Sized"];
-    bound.path.segments.last().is_some_and(|last| SIZED.iter().any(|name| last.ident == name))
+    // `Hash` is left out, because a capability can have this name.
+    const SIZED: [&str; 8] = ["Clone", "Copy", "Default", "Eq", "Ord", "PartialEq", "PartialOrd", "Sized"];
+    let segments = &bound.path.segments;
+    let of_std =
+        segments.len() == 1 || segments.first().is_some_and(|root| root.ident == "std" || root.ident == "core");
+    let last = segments.last().filter(|last| of_std && last.arguments.is_none());
+    last.is_some_and(|last| SIZED.iter().any(|name| last.ident == name))
 }
 
 /// Refuses every bound that the expansion does not read as a supertrait, because it could not compare the bound's

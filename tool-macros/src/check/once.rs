@@ -52,7 +52,7 @@ pub(super) fn once_constant(tool: &Tool, errors: &mut Errors) {
     if sentence::parts(&key).iter().any(|part| !matches!(part, Part::Text(_))) {
         return;
     }
-    let mut words = key.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    let mut words = [key.trim(), key.rsplit(':').next().unwrap_or_default().trim()].into_iter();
     let named = words.find_map(|word| {
         tool.arguments.iter().find(|one| plain(&one.ident) == word || one.wire == word).map(|one| plain(&one.ident))
     });

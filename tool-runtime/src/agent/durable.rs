@@ -127,7 +127,8 @@ impl Conversation {
         let mut here = false;
         let work = async {
             let before = self.questions();
-            match self.accept(input).await {
+            // An engine repeats a unit whose result it did not store.
+            match self.accept(input.delivered()).await {
                 // An interrupted attempt at this unit replaced the question. The new question is the result of the
                 // unit, so that a replay reads it too.
                 Err(ResumeError::NotAllowed(DecisionError::Question)) if self.questions() != before => {}

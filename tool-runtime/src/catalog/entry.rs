@@ -267,7 +267,7 @@ impl Problems<'_> {
             Err(error) => return self.add(CatalogProblemKind::Argument, &format!("`once` {error}")),
         };
         if let [Piece::Text(key)] = pieces.as_slice() {
-            let words = key.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            let words = [key.trim(), key.rsplit(':').next().unwrap_or_default().trim()];
             let known = schema::names_at(&spec.input_schema, &[]);
             if let Some(name) = words.into_iter().find(|word| known.contains(*word)) {
                 let message = format!(

@@ -60,7 +60,8 @@ fn kind(schema: &Map<String, Value>) -> &'static str {
 fn remedy(key: &str, schema: &Map<String, Value>) -> String {
     let items = schema.get("items").and_then(Value::as_object);
     if items.is_some_and(|items| applies(key, items)) {
-        return format!("write `inner({key}(..))`");
+        let constraint = if matches!(key, "email" | "url" | "ip") { key.to_owned() } else { format!("{key}(..)") };
+        return format!("write `inner({constraint})`");
     }
     let instead = match kind(schema) {
         "a text" => "write `length(..)` or `regex(..)`",

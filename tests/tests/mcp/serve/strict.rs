@@ -418,18 +418,22 @@ async fn headers_say_what_the_arguments_say() {
 /// Clients over HTTP exclude a tool that marks such an argument.
 #[tokio::test]
 async fn a_mark_of_an_argument_that_no_header_can_repeat_is_an_error() {
-    for (property, is_valid) in [
-        (json!({"type": ["integer", "null"], "x-mcp-header": "Count"}), true),
-        (json!({"type": "number", "x-mcp-header": "Count"}), false),
-        (json!({"type": "object", "properties": {"x": {"type": "number", "x-mcp-header": "X"}}}), false),
+    let is_allowed = ToolPolicy::allow(["t__echo"]);
+    for (property, policy, is_valid) in [
+        (json!({"type": ["integer", "null"], "x-mcp-header": "Count"}), &is_allowed, true),
+        (json!({"type": "number", "x-mcp-header": "Count"}), &is_allowed, false),
+        (json!({"type": "number", "x-mcp-header": "Count"}), &ToolPolicy::deny_all(), true),
+        (json!({"type": "string", "x-mcp-header": "a b"}), &is_allowed, false),
+        (json!({"type": "array", "items": {"type": "string", "x-mcp-header": "X"}}), &is_allowed, false),
+        (json!({"type": "object", "properties": {"x": {"type": "number", "x-mcp-header": "X"}}}), &is_allowed, false),
     ] {
         let schema = json!({"type": "object", "properties": {"count": property}});
         let echo = DynamicTool::new("t__echo", "Echoes.", schema, ToolEffect::ReadOnly, Arc::new(Echo));
         let catalog = ToolCatalog::builder().dynamic(echo.redact(["count"])).build().unwrap();
-        let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["t__echo"])).build().unwrap();
+        let runner = ToolRunner::builder(catalog, policy.clone()).build().unwrap();
         let built = McpServer::builder(runner, admitted).build().map_err(|error| error.to_string());
         assert_eq!(built.is_ok(), is_valid, "{property}");
-        assert!(built.err().is_none_or(|error| error.contains("`t__echo` marks `count")));
+        assert!(built.err().is_none_or(|error| error.contains("`t__echo`: ") && error.contains("x-mcp-header")));
     }
 }
 

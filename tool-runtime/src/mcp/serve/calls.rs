@@ -120,7 +120,8 @@ impl Handler {
                 Entered::Taken => {}
             }
         }
-        Err(broken())
+        // Requests with identical calls were faster each time.
+        Err(sending())
     }
 
     /// Passes a call to the gate, which applies the policy, runs the tool and records the call.

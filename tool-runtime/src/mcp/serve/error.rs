@@ -57,8 +57,8 @@ pub(super) enum McpServerError {
         /// The rules of the policy that suspend calls.
         rules: Vec<String>,
     },
-    /// The schema of this tool marks an argument for a header that cannot repeat it.
-    Header { tool: String, argument: String },
+    /// A mark in the schema of this tool, which asks for a header, is invalid.
+    Header { tool: String, why: String },
     /// The client did not begin with the handshake of the protocol.
     Handshake,
 }
@@ -121,11 +121,11 @@ impl fmt::Display for McpServerError {
                  `RunnerBuilder::store`, or `approvals(false)`",
                 rules.join("; ")
             ),
-            Self::Header { tool, argument } => write!(
+            Self::Header { tool, why } => write!(
                 f,
-                "`{tool}` marks `{}` with `x-mcp-header`, and clients over HTTP exclude such a tool; mark only strings, \
-                 integers and booleans",
-                argument.escape_debug()
+                "`{tool}`: {}; clients over HTTP exclude such a tool",
+                // The texts contain names of properties and of headers.
+                why.escape_debug()
             ),
             Self::Handshake => f.write_str("the client closed the connection or did not begin with `initialize`"),
         }

@@ -10,13 +10,13 @@ use crate::capability::InjectedFrom;
 use crate::catalog::{CatalogView, Entry};
 use crate::json::{self, Limits};
 use crate::mcp::effect::Hints;
+use crate::mcp::header::{Mark, marks};
 use crate::mcp::name::is_name;
 use crate::mcp::serve::error::McpServerError;
-use crate::mcp::serve::params;
 use crate::runner::ServedRuns;
 use crate::runner::ToolRunner;
 use crate::schema::validator::{Compiled, JsonSchemaValidator};
-use crate::tool::Execution;
+use crate::tool::{Execution, is_discovered};
 
 /// The tools that the server offers, by the names that clients see.
 pub(super) struct Listing {
@@ -34,8 +34,8 @@ pub(super) struct Offered {
     pub(super) tool: String,
     /// Whether its calls can be suspended until a person decides.
     pub(super) waits: bool,
-    /// The arguments that headers repeat: the path of each, and the name of its header without the prefix.
-    pub(super) params: Vec<(Vec<String>, String)>,
+    /// The arguments that headers repeat.
+    pub(super) params: Vec<Mark>,
     /// The kind of value in its results, in addition to files.
     pub(super) value: Shape,
     /// Checks a value against the output schema that clients see. `None` if they see no schema.
@@ -86,13 +86,14 @@ impl Listing {
                 return Err(McpServerError::Taken { name: name.clone() });
             }
         }
-        // The schemas of discovered tools are those of their servers.
-        for entry in catalog.fixed_entries().iter().filter(|entry| !entry.spec.name.is_discovered()) {
-            if let Some(argument) = params::misfit(&entry.spec.input_schema.to_value()) {
-                return Err(McpServerError::Header { tool: entry.spec.name.to_string(), argument });
+        let fixed = catalog.fixed_entries().iter().filter(|entry| entry.spec.execution == Execution::Server);
+        // The schemas of discovered tools are those of their servers, and clients do not see the denied tools.
+        let is_own = |name: &str| !is_discovered(name) && runner.policy().mentions(name);
+        for entry in fixed.clone().filter(|entry| is_own(entry.spec.name.as_str())) {
+            if let Err(why) = marks(&entry.spec.input_schema.to_value()) {
+                return Err(McpServerError::Header { tool: entry.spec.name.to_string(), why });
             }
         }
-        let fixed = catalog.fixed_entries().iter().filter(|entry| entry.spec.execution == Execution::Server);
         let offered = fixed.map(|entry| {
             let tool = entry.spec.name.as_str();
             let name = exposed.get(tool).map_or(tool, String::as_str);
@@ -173,7 +174,7 @@ impl Offered {
             .idempotent(idempotent)
             .open_world(open_world);
         let input = spec.input_schema.to_value();
-        let params = params::of(&input);
+        let params = marks(&input).unwrap_or_default();
         let input = object(input);
         let mut tool = Tool::new(name.to_owned(), spec.description.to_string(), Arc::new(closed(input)));
         tool = tool.with_annotations(annotations);

@@ -7,42 +7,14 @@ use rmcp::model::{ErrorCode, ErrorData, Extensions};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::mcp::header::{KEYWORD, decode, is_primitive};
+use crate::mcp::header::{KEYWORD, Mark, PREFIX, decode};
 use crate::mcp::serve::listing::Offered;
 use crate::mcp::serve::sessions::is_without_sessions;
 
 /// The error code for a header that differs from the body.
 const MISMATCH: ErrorCode = ErrorCode(-32020);
 
-/// Returns the arguments of a tool that headers repeat: the path of each, and the name of its header without the
-/// prefix.
-pub(super) fn of(schema: &Value) -> Vec<(Vec<String>, String)> {
-    let named = |(path, property): (_, &Value)| Some((path, property.get(KEYWORD)?.as_str()?.to_owned()));
-    marked(schema).into_iter().filter_map(named).collect()
-}
-
-/// Returns a marked argument of a type that no header can repeat. Clients over HTTP exclude a tool with such a mark.
-pub(super) fn misfit(schema: &Value) -> Option<String> {
-    let (path, _) = marked(schema).into_iter().find(|(_, property)| !is_primitive(&property["type"]))?;
-    Some(path.join("."))
-}
-
-/// Finds the marked properties, each with its path.
-fn marked(schema: &Value) -> Vec<(Vec<String>, &Value)> {
-    let (mut found, mut open) = (Vec::new(), vec![(Vec::new(), schema)]);
-    while let Some((path, schema)) = open.pop() {
-        for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-            let path: Vec<_> = path.iter().chain([name]).cloned().collect();
-            if property.get(KEYWORD).is_some() {
-                found.push((path.clone(), property));
-            }
-            open.push((path, property));
-        }
-    }
-    found
-}
-
-/// Removes the keywords that [`of`] finds.
+/// Removes the marks of arguments.
 pub(super) fn without(schema: &mut Value) {
     for property in
         schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flat_map(|all| all.values_mut())
@@ -65,13 +37,12 @@ pub(super) fn mismatch(offered: &Offered, extensions: &Extensions, arguments: &s
     let headers = &extensions.get::<Parts>()?.headers;
     let arguments: Option<&RawValue> = serde_json::from_str(arguments).ok();
     let has_headers = is_without_sessions(headers);
-    let differs = |(path, header): &&(Vec<String>, String)| match header_value(headers, &format!("mcp-param-{header}"))
-    {
+    let differs = |Mark { path, name }: &&Mark| match header_value(headers, &format!("{PREFIX}{name}")) {
         Ok(None) if !has_headers => false,
         value => value != Ok(arguments.and_then(|arguments| written(arguments, path))),
     };
-    let (path, header) = offered.params.iter().find(differs)?;
-    let message = format!("The header Mcp-Param-{header} does not match `{}`.", path.join("."));
+    let Mark { path, name } = offered.params.iter().find(differs)?;
+    let message = format!("The header Mcp-Param-{name} does not match `{}`.", path.join("."));
     Some(ErrorData::new(MISMATCH, message, None))
 }
 
@@ -110,13 +81,15 @@ mod tests {
 
     use http::HeaderValue;
 
+    use crate::mcp::header::marks;
+
     #[test]
     fn arguments_are_compared_as_they_are_written() {
         let mut schema = json!({"properties": {
             "region": {"type": "string", "x-mcp-header": "Region"},
             "place": {"properties": {"count": {"type": "integer", "x-mcp-header": "Count"}}},
         }});
-        let mut found = of(&schema);
+        let mut found: Vec<_> = marks(&schema).unwrap().into_iter().map(|mark| (mark.path, mark.name)).collect();
         found.sort();
         let path = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         assert_eq!(found, [(path(&["place", "count"]), "Count".into()), (path(&["region"]), "Region".into())]);
@@ -131,6 +104,6 @@ mod tests {
         headers.append("mcp-param-region", HeaderValue::from_static("other"));
         assert_eq!(header_value(&headers, "mcp-param-region"), Err(()));
         without(&mut schema);
-        assert!(of(&schema).is_empty());
+        assert!(marks(&schema).unwrap().is_empty());
     }
 }

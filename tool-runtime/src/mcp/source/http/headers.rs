@@ -1,12 +1,9 @@
 //! [`ParamHeader`]: an argument that a server wants repeated in a header of the call (`x-mcp-header`).
 
-use std::collections::HashSet;
-
 use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::Value;
 
-use crate::mcp::header::{KEYWORD, PREFIX, encode, is_primitive};
-use crate::schema::{Position, subschemas};
+use crate::mcp::header::{Mark, PREFIX, encode, marks};
 
 /// An argument that is repeated in a header.
 #[derive(Debug, Clone)]
@@ -19,41 +16,11 @@ pub(in crate::mcp::source) struct ParamHeader {
 /// Returns the arguments that a schema marks. An invalid mark is an error, because the specification excludes such a
 /// tool.
 pub(in crate::mcp::source) fn read(schema: &Value) -> Result<Vec<ParamHeader>, String> {
-    let (mut found, mut names) = (Vec::new(), HashSet::new());
-    find(schema, Some(&[]), &mut found)?;
-    let read = |(path, property): (Vec<&str>, &Value)| {
-        let at = path.join(".");
-        let name = property[KEYWORD].as_str().filter(|name| !name.is_empty());
-        let name = name.and_then(|name| HeaderName::try_from(format!("{PREFIX}{name}")).ok());
-        let name = name.ok_or_else(|| format!("`{at}`: the value of `{KEYWORD}` cannot be part of a header's name"))?;
-        if !is_primitive(&property["type"]) {
-            return Err(format!("`{at}`: `{KEYWORD}` marks an argument that is not a string, integer or boolean"));
-        }
-        if !names.insert(name.clone()) {
-            return Err(format!("`{at}`: another argument has the same `{KEYWORD}`"));
-        }
-        Ok(ParamHeader { path: path.into_iter().map(str::to_owned).collect(), name })
+    let header = |Mark { path, name }| {
+        let name = HeaderName::try_from(format!("{PREFIX}{name}")).ok()?;
+        Some(ParamHeader { path, name })
     };
-    found.into_iter().map(read).collect()
-}
-
-/// Finds the marked properties. `path` leads to the schema; it is `None` below any keyword except `properties`.
-fn find<'a>(
-    schema: &'a Value,
-    path: Option<&[&'a str]>,
-    found: &mut Vec<(Vec<&'a str>, &'a Value)>,
-) -> Result<(), String> {
-    let Value::Object(members) = schema else { return Ok(()) };
-    if members.contains_key(KEYWORD) {
-        let path = path.filter(|path| !path.is_empty());
-        let path =
-            path.ok_or_else(|| format!("`{KEYWORD}` marks something that is not reached through `properties` alone"))?;
-        found.push((path.to_vec(), schema));
-    }
-    subschemas(members).into_iter().try_for_each(|Position { keyword, name, schema, .. }| {
-        let path = path.zip(name.filter(|_| keyword == "properties")).map(|(path, name)| [path, &[name]].concat());
-        find(schema, path.as_deref(), found)
-    })
+    Ok(marks(schema)?.into_iter().filter_map(header).collect())
 }
 
 /// Returns the headers of a call. An argument that is missing or `null` has none.
