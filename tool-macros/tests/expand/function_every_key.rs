@@ -18,7 +18,6 @@ pub(crate) fn send(
     mail: &Connection<dyn Mail>,
     #[allow(unused_variables)]
     r#type: Option<Option<Kind>>,
-    #[allow(unused_variables)]
     password: String,
     #[allow(unused_variables)]
     #[allow(unused_variables)]
