@@ -1,5 +1,5 @@
 //! `audit`: lists, checks and exports records, and anchors their chains: each record has the hash of the record before
-//! it in its run, and an anchor has the last hash of each run.
+//! it in its run, and an anchor has the last hash of each run with new records.
 
 mod lines;
 mod open;

@@ -29,8 +29,8 @@ use crate::store::runs::Taker;
 use crate::store::{Document, DocumentKind, Key, POLL, RunLease, Store, StoreError, StoredRun, Transaction, transact};
 use tenant_rotation::TenantRotation;
 
-/// The interval at which the records of all runs are anchored (the hash of each run's last record is stored, so that a
-/// later removal is detected), and obsolete documents are removed.
+/// The interval at which the records of all runs are anchored (the hash of the last record of each run with new records
+/// is stored, so that a later removal is detected), and obsolete documents are removed.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
 
 /// The maximum of [`Worker::runs_per_tenant`], because each lease and renewal writes the whole list of the tenant's
@@ -155,8 +155,8 @@ impl Worker {
     }
 
     /// Continues runs until `shutdown` resolves; then finishes the steps that have begun, and releases the leases.
-    /// Every minute, and at the end, the worker anchors the records of all runs: it stores the hash of each run's last
-    /// record ([`anchor`](trait@Store#method.anchor)). Every minute it also removes obsolete documents
+    /// Every minute, and at the end, the worker anchors the records of all runs: it stores the hash of the last record of
+    /// each run with new records ([`anchor`](trait@Store#method.anchor)). Every minute it also removes obsolete documents
     /// ([`ToolRunner::sweep`]) and emits [`RunQueue::depth`] as metrics.
     ///
     /// If the store fails after the start, the worker retries every second. Poll the future inside a tokio runtime with

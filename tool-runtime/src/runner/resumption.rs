@@ -98,7 +98,8 @@ impl Run {
     /// # Errors
     /// The call does not wait for an approval or asks another question now; the decider may not decide on it, which is
     /// recorded; the call needs several approvals, which one person cannot give for later calls, also recorded; the
-    /// grant allows an `external_side_effect` without a use limit and an expiry; or the store failed.
+    /// grant allows calls of a tool with the effect `external_side_effect`, and its use limit or its expiry is missing; or
+    /// the store failed.
     pub async fn remember(
         &self,
         question: &Question,
