@@ -153,9 +153,9 @@ async fn asking(
     Ok((found, question))
 }
 
-/// Whether the call waited with another question before: the call is a graph (an agent or script that runs as a tool)
-/// that continued with its next call, its arguments were edited, or the state that it depends on changed. The id of the
-/// call then does not identify the question that a person has read.
+/// Whether the call waited with a different question before: the call is a graph (an agent or script that runs as a
+/// tool) that continued with its next call, its arguments were edited, or the state that it depends on changed. The id
+/// of the call then does not identify the question that a person has read.
 pub(crate) async fn asked_before(cli: &Cli<'_>, call: &PendingCall) -> Result<bool, Failure> {
     let Some(store) = cli.kept_records().await? else { return Ok(false) };
     // If the process died after the call had begun, the saved document still shows the call as waiting.

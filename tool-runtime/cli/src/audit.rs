@@ -265,7 +265,7 @@ async fn show(cli: &Cli<'_>, source: &RecordInput, which: RecordArgs) -> Result<
         return each(cli, source, filter, print).await;
     }
     let most = filter.limit.unwrap_or(ROWS);
-    // One more than the table shows, to find out whether there are more.
+    // Read one record more than the table shows, to find out whether there are more.
     filter.limit = Some(most.saturating_add(1));
     let mut rows = Vec::new();
     let exit = each(cli, source, filter, |sealed| {

@@ -158,8 +158,8 @@ fn screen(cli: &Cli<'_>, gate: &Gate, described: &Described) -> Screen {
 /// Continues waiting calls, sends the prompts of the command line, and then the prompts from the keyboard.
 async fn converse(talk: &mut Talk<'_>, prompts: &[String], answers: Vec<ClientAnswer>) -> Result<(), Failure> {
     let posted = talk.take_post().await?;
-    // The last process may have ended before the model answered. The history then ends with a message of the user or a
-    // result, and the model gets it again, unless there is a new prompt.
+    // The last process might have ended before the model answered. The history then ends with a message of the user or
+    // a result, and is sent to the model again, unless there is a new prompt.
     let unanswered = !matches!(talk.conversation.history().last(), None | Some(Message::Assistant(_)));
     let unsettled = posted || !answers.is_empty() || talk.is_waiting() || (unanswered && prompts.is_empty());
     if unsettled && !talk.settle(answers).await? && !talk.interactive {

@@ -21,9 +21,10 @@ use crate::tool::Hash;
 ///
 /// The graph works in a separate run, through the same gate, and never has more rights than the run that calls it. It
 /// has the principal, tenant, roles, connections and labels of the calling run, only tools that both have, and no other
-/// graph. Its tokens and calls count against the budgets of both runs. The caller does not see its history, but
-/// receives its labels and its evidence (the values in its results) at the end. If one of its calls needs an approval,
-/// the call of the graph waits. A decision on the graph's call decides the inner call, and the graph continues.
+/// graph. Its tokens and calls count against the budgets of both runs. The calling run does not see the graph's
+/// history, but receives the graph's labels (lasting marks, such as `untrusted`) and evidence (the values in its
+/// results) at the end. If one of the graph's calls needs an approval, the call of the graph waits. A decision on the
+/// graph's call decides the inner call, and the graph continues.
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, Graph, TurnOutcome};

@@ -1,4 +1,5 @@
-//! [`HttpModel`]: models behind HTTP endpoints, and [`Notifier`]: notices about calls to a webhook (feature `http`).
+//! [`HttpModel`]: models behind HTTP endpoints, and [`Notifier`]: delivers notices about tool calls to a webhook
+//! (feature `http`).
 //!
 //! Redirects are refused, and answers are bounded in size and time. The application sets URL, key, proxy and
 //! certificates; nothing is read from the environment.

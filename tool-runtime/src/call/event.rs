@@ -104,7 +104,8 @@ pub enum Event {
         /// The arguments, with sensitive values masked; `None` if they are not known.
         #[serde(skip_serializing_if = "Option::is_none")]
         arguments: Option<JsonText>,
-        /// The tool's summary sentence for this call; `None` if the tool has no summary.
+        /// The sentence about this call for the person who decides, from the tool's `summary`; `None` if the tool has
+        /// no summary.
         #[serde(skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
         /// The differences between the arguments that the model wrote and those that the tool gets: defaults, trimmed

@@ -179,7 +179,7 @@ impl ToolExecResult {
         self.intervention.as_deref().map_or(&[], Intervention::edits)
     }
 
-    /// Whether a person supplied the value in place of the tool. The model reads this with the result.
+    /// Whether a person supplied the value in place of the tool. The model reads a sentence about this with the result.
     ///
     /// ```
     /// use tool_runtime::ToolExecResult;
@@ -196,7 +196,8 @@ impl ToolExecResult {
     }
 
     /// Returns the run and the id of an earlier call that already had the same effect. This result is the result of
-    /// that call, and the tool did not run again. The model reads this with the result. `None` for every other result.
+    /// that call, and the tool did not run again. The model reads a sentence about this with the result. `None` for
+    /// every other result.
     #[must_use]
     pub fn earlier_call(&self) -> Option<(&str, &CallId)> {
         self.intervention.as_deref().and_then(Intervention::earlier)
@@ -347,7 +348,7 @@ impl Delivered {
         let mut text = bare.unwrap_or_else(|| text.to_owned());
         if let Some(attachments) = &self.attachments {
             text.push_str(&attachments.note());
-            // A value that was read from a record has no marks where something was left out.
+            // A value that was read from a record has no marks where something was left out, so add a note.
             if self.model.is_none() && !attachments.left_out.is_none() {
                 text.push_str("\n\n");
                 text.push_str(&attachments.left_out.note());

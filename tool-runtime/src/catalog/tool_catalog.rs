@@ -40,7 +40,7 @@ pub struct ToolCatalog {
     pub(super) servers: Vec<Arc<ServerTools>>,
     // All keys are names of the application, so a fast hash without protection against chosen keys is safe.
     pub(super) index: HashMap<ToolName, usize, hashbrown::DefaultHashBuilder>,
-    /// Whether an argument of some tool needs evidence.
+    /// Whether some tool has an argument that accepts only evidence (ids that results or the user showed).
     pub(crate) asks_evidence: bool,
     /// The kinds of connections that the tools borrow.
     pub(crate) connections: BTreeSet<&'static str>,
@@ -54,8 +54,8 @@ impl ToolCatalog {
     /// Creates a catalog of all authored tools that are linked into the program.
     ///
     /// # Errors
-    /// All problems of all tools together. An empty catalog is a problem, too: the linker drops a crate of tools that
-    /// the program does not use. Write `use my_tools as _;` to keep it.
+    /// The error lists all problems of all tools. An empty catalog is a problem, too: the linker drops a crate of tools
+    /// that the program does not use. Write `use my_tools as _;` to keep it.
     pub fn collect() -> Result<Self, BuildError> {
         Self::builder().collect().build()
     }
@@ -196,7 +196,7 @@ impl ToolCatalog {
         &self.servers
     }
 
-    /// Returns the server that may still list this tool.
+    /// Returns the server that might still list this tool. `None` if there is none.
     pub(crate) fn missing(&self, name: &str) -> Option<&Arc<dyn ToolServer>> {
         let missing = self.servers.iter().find(|server| name.starts_with(server.server().prefix()))?;
         missing.entries().is_none().then(|| missing.server())

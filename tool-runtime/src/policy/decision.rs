@@ -46,8 +46,9 @@ impl ToolPolicy {
     /// Returns the decision and every rule that denied the call or required an approval. With `arguments`, the
     /// decision is the same as from [`decide`](Self::decide); without, it is the same as from [`admit`](Self::admit).
     ///
-    /// If the run may not use the tool at all, for example because no list allows it or its definition is not pinned,
-    /// no other rule is evaluated. The list is then empty, and only the decision names the rule.
+    /// If the run may not use the tool at all, for example because no list allows it, or because the policy does not
+    /// pin the hash of the tool's definition, no other rule is evaluated. The list is then empty, and only the decision
+    /// names the rule.
     ///
     /// ```
     /// use tool_runtime::policy::{PolicyContext, PolicyResource};

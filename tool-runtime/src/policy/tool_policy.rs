@@ -65,8 +65,8 @@ impl ToolPolicy {
     }
 
     /// Returns the allowlist of a tool's output under this policy. An allowlist in the policy replaces the tool's own;
-    /// [`RunnerBuilder::build`](crate::runner::RunnerBuilder::build) fails if it names more. A tool of an MCP server
-    /// has no allowlist of its own.
+    /// [`RunnerBuilder::build`](crate::runner::RunnerBuilder::build) fails if it names more than the tool's own. A tool
+    /// of an MCP server has no allowlist of its own.
     #[must_use]
     pub fn redaction_of(&self, spec: &ToolSpec) -> Redaction {
         let rule = self.tool(spec.name.as_str()).filter(|_| self.is_as_pinned(spec));

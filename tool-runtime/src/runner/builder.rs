@@ -247,7 +247,7 @@ impl RunnerBuilder {
     }
 
     /// Returns the rules of the policy that are valid, but probably not what their author expects: tables of
-    /// `approvals.tools` for tools whose calls no rule makes wait. [`build`](Self::build) accepts them.
+    /// `approvals.tools` for tools whose calls no rule sends to a person. [`build`](Self::build) accepts them.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
@@ -272,9 +272,9 @@ impl RunnerBuilder {
     /// Builds the runner.
     ///
     /// # Errors
-    /// Lists every problem: mistakes in the policy for this catalog, mistakes in the look-ups of names, unbound
-    /// capabilities of executable tools, and a missing call of [`approvals`](Self::approvals) if the policy can require
-    /// an approval.
+    /// The error lists every problem: mistakes in the policy for this catalog, mistakes in the look-ups of names,
+    /// unbound capabilities of executable tools, and a missing call of [`approvals`](Self::approvals) if the policy can
+    /// require an approval.
     pub fn build(self) -> Result<ToolRunner, BuildError> {
         let failures = self.failures.clone();
         let mut policy = self.policy.check(self.catalog.specs(), self.repairer_names());

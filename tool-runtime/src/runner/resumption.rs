@@ -2,8 +2,8 @@
 //! call of another process.
 //!
 //! The file is long because of the documentation; each method only calls a function in a submodule of the runner. No
-//! module imports this one. [`orphans`](crate::runner::ledger::orphans) calls [`Run::abandon`] to close the calls of an
-//! ended graph, so it needs no import of the gate.
+//! module imports this one. [`orphans`](crate::runner::ledger::orphans) closes the calls of an ended graph by way of
+//! [`Run::abandon`], and therefore does not import the gate.
 
 use tokio_util::sync::CancellationToken;
 
@@ -27,8 +27,9 @@ impl Run {
     /// Finishes a call that waits for an approval. A second decision is refused.
     ///
     /// `question` identifies the details that the decider saw. It comes from the [result](ToolExecResult::question),
-    /// the event or the [document](crate::store::PendingCall::question) of the call. If the call now asks another
-    /// question, the decision is refused; a graph asks a new question for each of its calls.
+    /// the event or the [document](crate::store::PendingCall::question) of the call. If the call now asks a different
+    /// question, the decision is refused. A graph (an agent or a script that runs as a tool) asks a new question for
+    /// each of its calls.
     ///
     /// The policy determines who may decide: a person of the run's tenant with a required role. The principal of the
     /// run may decide only if the policy sets `own_calls`. Any other attempt to decide is recorded and has no effect.
@@ -37,19 +38,20 @@ impl Run {
     /// recorded, and the call waits with the same question for other deciders. [`ToolExecResult::approvals`] returns
     /// the numbers of given and required approvals. Each person counts once, and one denial ends the call. A decider
     /// who edits the arguments changes the question, and only the editor's approval counts for it. No person can answer
-    /// such a call in the tool's place.
+    /// a call that needs several approvals in the tool's place.
     ///
-    /// The call has to belong to the run's principal and tenant. To run it, or to answer in the tool's place, the
-    /// policy, the tool's definition and the arguments must be the same as at the suspension, and the run may have no
-    /// role and no tool that the call's run did not have. Edited arguments must match the schema and the policy must
-    /// allow them; an answer must match the output schema. Otherwise the result is `approval_mismatch` with the
-    /// difference ([`SafeError::mismatch`](crate::call::SafeError::mismatch)). The attempt is recorded
-    /// ([`DecisionRecord`](crate::store::DecisionRecord)), and the call still waits for a corrected decision. It can be
-    /// denied, [expired](Run::expire) or [abandoned](Run::abandon) in any case.
+    /// The call has to belong to the run's principal and tenant. A decision that runs the call, or answers in the
+    /// tool's place, also requires that the policy, the tool's definition and the arguments are the same as at the
+    /// suspension, and that the run has no role and no tool that the call's run did not have. Edited arguments must
+    /// match the schema and the policy must allow them; an answer must match the output schema. Otherwise the result is
+    /// `approval_mismatch` with the difference ([`SafeError::mismatch`](crate::call::SafeError::mismatch)). The attempt
+    /// is recorded ([`DecisionRecord`](crate::store::DecisionRecord)), and the call still waits for a corrected
+    /// decision. It can be denied, [expired](Run::expire) or [abandoned](Run::abandon) in any case.
     ///
     /// # Errors
-    /// No such call waits for an approval, the decider may not decide, or the store failed. A decision that comes too
-    /// late, does not match, or answers another question is a result, not an error.
+    /// No such call waits for an approval, the decider may not decide, or the store failed. For a decision that comes
+    /// too late, does not match, or answers a different question than the call's, the method returns a result, not an
+    /// error.
     pub async fn resume(
         &self,
         question: &Question,
@@ -71,11 +73,12 @@ impl Run {
         approval::resume(self, client, question, decision, decider).await
     }
 
-    /// Closes a call that waits for an approval because its time is up. It ends as `approval_expired`.
+    /// Closes a call whose time to wait for an approval is up. It ends as `approval_expired`; a graph whose calls might
+    /// have had effects ends as `outcome_unknown`.
     ///
     /// # Errors
-    /// No such call waits for an approval, or the store failed. If the call asks another question now, the mismatch is
-    /// a result, and the call still waits.
+    /// No such call waits for an approval, or the store failed. If the call now asks a different question than
+    /// `question`, the method returns a result with the mismatch, and the call still waits.
     pub async fn expire(&self, question: &Question) -> Result<ToolExecResult, ResumeError> {
         approval::expire(self, question).await
     }
@@ -96,10 +99,10 @@ impl Run {
     /// waits: decide on it with [`resume`](Self::resume). The grant is recorded in the chain of the run.
     ///
     /// # Errors
-    /// The call does not wait for an approval or asks another question now; the decider may not decide on it, which is
-    /// recorded; the call needs several approvals, which one person cannot give for later calls, also recorded; the
-    /// grant allows calls of a tool with the effect `external_side_effect`, and its use limit or its expiry is missing; or
-    /// the store failed.
+    /// The call does not wait for an approval or now asks a different question; the decider may not decide on it, or
+    /// the call needs several approvals, which one person cannot give for later calls (both refusals are recorded); the
+    /// grant allows calls of a tool with the effect `external_side_effect`, and its use limit or its expiry is missing;
+    /// or the store failed.
     pub async fn remember(
         &self,
         question: &Question,
@@ -120,8 +123,8 @@ impl Run {
     /// the call waits for another value.
     ///
     /// # Errors
-    /// No call waits for a client under this id, or the store failed. A value that does not match is a result, not an
-    /// error.
+    /// No call waits for a client under this id, or the store failed. For a value that does not match, the method
+    /// returns a result, not an error.
     pub async fn client_result(&self, call_id: &str, value: &str) -> Result<ToolExecResult, ResumeError> {
         client::client_result(self, call_id, value).await
     }
@@ -214,9 +217,9 @@ impl Run {
     /// other call ends as `outcome_unknown`. If the call has a record, returns the recorded result.
     ///
     /// Use this method after [`resume`](Self::resume) finds that the call no longer waits. For a call that never
-    /// waited, [`exec`](Self::exec) of the same call has the same effect. A conversation, a worker and an engine do
-    /// both by themselves. `None` if the call has no record, and either did not begin or still runs in another process
-    /// whose lease has not ended.
+    /// waited, [`exec`](Self::exec) of the same call has the same effect. A conversation, a worker and an engine for
+    /// durable execution continue such calls by themselves. `None` if the call has no record, and either did not begin
+    /// or still runs in another process whose lease has not ended.
     ///
     /// ```
     /// use tool_runtime::call::CallId;
@@ -260,10 +263,10 @@ impl ToolRunner {
     /// of the call, for [`Run::resume`]. The options name the principal and the tenant of the call.
     ///
     /// # Errors
-    /// The token was changed, it expired, `keys` does not have its key, or it belongs to another principal or
-    /// tenant; the definition, the policy or the run has changed since the call was sealed; in the store of this
-    /// runner, the call asks another question now ([`DecisionError::Question`](crate::call::DecisionError::Question);
-    /// seal a new token) or was decided before.
+    /// The token was changed, it expired, `keys` does not have its key, or it belongs to another principal or tenant;
+    /// the definition, the policy or the run has changed since the call was sealed; in the store of this runner, the
+    /// call now asks a different question ([`DecisionError::Question`](crate::call::DecisionError::Question); seal a
+    /// new token) or was decided before.
     #[cfg(feature = "tokens")]
     pub async fn open_token(
         &self,
@@ -297,10 +300,10 @@ impl ToolRunner {
     ///
     /// A call is abandoned if its process is gone and no process continues its run. If this runner has the tool with
     /// the same definition, and neither the tool nor a tool of its graph borrows a connection, the sweep reconciles,
-    /// repeats or closes the call for the principal of its run. It calls `reconcile` unless the policy of this runner
-    /// denies the call. An `idempotent` tool runs again if that policy allows the call, or if the call was approved
-    /// under the same policy. Any other call that can be reconciled or repeated stays open for a week, and is then
-    /// closed as `outcome_unknown`. A call that can be neither is closed at once.
+    /// repeats or closes the call for the principal of its run. The sweep calls `reconcile` unless the policy of this
+    /// runner denies the call. An `idempotent` tool runs again if that policy allows the call, or if the call was
+    /// approved under the same policy. Any other call that can be reconciled or repeated stays open for a week, and is
+    /// then closed as `outcome_unknown`. A call that can be neither is closed at once.
     ///
     /// A waiting call of a run that no process continues ends as `approval_expired` once its deadline has passed, or a
     /// week later if this runner does not have its tool. The same applies to a waiting call inside a graph whose own
@@ -362,8 +365,8 @@ impl ToolRunner {
     }
 
     /// Records a decision that came too late, came twice, or answers a question that was replaced. Use this method in a
-    /// program that delivers decisions by its own means, such as the handler of an engine; [`Run::resume`],
-    /// [`RunQueue`](crate::agent::RunQueue) and tokens record such decisions themselves.
+    /// program that delivers decisions by its own means, such as the handler of an engine for durable execution;
+    /// [`Run::resume`], [`RunQueue`](crate::agent::RunQueue) and tokens record such decisions themselves.
     ///
     /// Pass the decider that the application authenticated. For each call, at most 16 refusals of one decider are
     /// recorded. Nothing is recorded for a call without a record in the store, or for a call of another tenant than the

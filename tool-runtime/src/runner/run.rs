@@ -117,7 +117,8 @@ impl Run {
             accounts: Accounts::of(&policy, options.tenant.as_ref(), options.principal.as_ref()),
             loop_guard: policy.loop_guard(options.unnamed_loop_guard()),
             evidence: Mutex::new(evidence),
-            // If the options set the id, another process may have made calls of the run.
+            // If the options set the id, another process might have made calls of the run, so the state counts as
+            // continued.
             remembered: Remembered::new(RunState::new(&options.labels, options.run_id.is_some())),
             problems: problem::of(&options, &shared),
             listener: Listener::default(),
@@ -161,7 +162,8 @@ impl Run {
         self.options().conversation.as_deref()
     }
 
-    /// Adds text that the user wrote to the evidence of the run, so that the model may use the ids in it.
+    /// Adds text that the user wrote to the evidence of the run (the ids that results or the user showed), so that the
+    /// model may use the ids in this text.
     pub fn add_user_text(&self, text: &str) {
         // A model wrote the input of a graph, so it is not evidence.
         if self.parent().is_none() {
@@ -177,8 +179,8 @@ impl Run {
     /// Whether the model called a tool with the same mistake in its arguments in three turns. The agent loop should
     /// then stop asking the model, and show the user the [`clarification`](Self::clarification).
     ///
-    /// Mistakes are the same if they have the same tool, pointer, keyword and expectation. Turns without the tool do
-    /// not count. A valid call of the tool, or a turn with only other mistakes in it, starts the count again.
+    /// Mistakes are the same if they have the same tool, pointer, keyword and expectation. Turns without a call of the
+    /// tool do not count. A valid call of the tool, or a turn with only other mistakes in it, starts the count again.
     #[must_use]
     pub fn should_end_turn(&self) -> bool {
         self.state().clarification.is_some()
@@ -402,8 +404,8 @@ impl Run {
         Key::waiting(Arc::clone(self.identity()), options.tenant.as_deref(), options.principal.as_deref(), call_id)
     }
 
-    /// Returns the keys that each write of the run locks: its own, and for a graph also the key of the run whose lease
-    /// it has.
+    /// Returns the keys that each write of the run locks: the run's own key and, for the run of a graph, also the key
+    /// of the run whose lease the graph's run has.
     pub(super) fn keys(&self) -> Vec<Key> {
         let held = self.lease().map(|lease| lease.run_id).filter(|held| held != self.identity());
         [Some(self.identity().clone()), held].into_iter().flatten().map(Key::run_head).collect()
@@ -499,7 +501,8 @@ impl Run {
         &self.0.options
     }
 
-    /// Returns the id in the allocation of this run. Two runs never share the pointer, even if their ids are equal.
+    /// Returns the id of this run, in an allocation of its own. Two runs never share the pointer, even if their ids are
+    /// equal.
     pub(super) fn identity(&self) -> &Arc<str> {
         &self.0.fields.run_id
     }

@@ -99,8 +99,8 @@ pub trait Store: Send + Sync {
         transact(self, Vec::new(), |transaction| Ok(transaction.now())).await
     }
 
-    /// Waits until a due document may have been written, for at most a second. Notices do not count. The wait may
-    /// end early, so the caller has to list the due documents again.
+    /// Waits until a due document might have been written, for at most a second. Notices do not count. The wait can end
+    /// early, so the caller has to list the due documents again.
     async fn changed(&self) {
         tokio::time::sleep(POLL).await;
     }
@@ -199,7 +199,7 @@ pub(crate) async fn transact<T: Send + 'static>(
     let answer = Arc::new(Mutex::new(None));
     let slot = Arc::clone(&answer);
     let change = move |transaction: &mut Transaction| {
-        // A store may run the change again, so each run overwrites the value of the previous one.
+        // A store can run the change again, so each run overwrites the value of the previous one.
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(change(transaction)?);
         Ok(())
     };

@@ -76,7 +76,7 @@ impl Intent {
 #[derive(Debug, Clone)]
 pub(crate) enum Begun {
     /// The call may begin, with these bookings. `graph` is the id of the run in which a graph works. `is_again` is
-    /// `true` if an earlier attempt may have had the effect.
+    /// `true` if an earlier attempt might have had the effect.
     Now { booked: Option<Booked>, graph: Option<Arc<str>>, is_again: bool },
     /// The call has ended, with this record.
     Finished(Box<ToolInvocationRecord>),
@@ -98,7 +98,7 @@ pub(crate) enum Begun {
     /// Earlier calls of the same effect have an unknown outcome, or another call holds the effect key. The call did not
     /// begin.
     Blocked(Blocked),
-    /// The suspended call expired before its approval was carried out. It did not begin, and is still suspended.
+    /// The suspended call expired before its approval was carried out. The call did not begin, and is still suspended.
     Late,
 }
 
@@ -149,10 +149,10 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     };
     let (is_first, is_again) = (earlier.is_none(), epoch > 1);
     let waited = intent.waited.clone().or_else(|| earlier.and_then(|entry| entry.waited.clone()));
-    // Keep the run that an earlier attempt chose, because that attempt may have had effects there. The id in the intent
-    // differs from it if the digest key of the store has changed.
+    // Keep the run that an earlier attempt chose, because that attempt might have had effects there. The id in the
+    // intent differs from it if the digest key of the store has changed.
     let graph = earlier.and_then(|entry| entry.graph.clone()).or_else(|| intent.graph.clone());
-    // The first attempt determines the contents. A later attempt may run under a policy with other notices.
+    // The first attempt determines the contents. A later attempt might run under a policy with other notices.
     let notices = earlier.map_or_else(|| intent.notices.clone(), |entry| entry.notices.clone());
     // Keep the mark of the earlier attempt: if this process dies too, MCP servers find the call by the mark.
     let ends_with_process = intent.ends_with_process || earlier.is_some_and(|entry| entry.ends_with_process);
@@ -252,9 +252,9 @@ pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease
 /// Closes a call with its record, if this attempt owns the call or the ledger does not have the intent yet. Returns
 /// whether the ledger has the intent.
 ///
-/// An attempt that took the call over cannot know the effects of the earlier attempt. If it did not run the call, or
-/// has an `effect` and reports that it had no effect, it closes the call with the record of a lost end. An exception is
-/// a record with [`Cause::Prevented`]: the earlier attempt certainly had no effect.
+/// An attempt that took the call over cannot know the effects of the earlier attempt. If it did not run the call, or if
+/// `effect` is set and its record states that there was no effect, it closes the call with the record of a lost end. An
+/// exception is a record with [`Cause::Prevented`]: the earlier attempt certainly had no effect.
 ///
 /// - `effect`: the key of the document that lists the calls of the same effect, and the claim of this call on the
 ///   effect key. `None` if this end does not change the document.
@@ -270,11 +270,11 @@ pub(crate) fn finish(
     let until = transaction.now();
     let mut record = record.clone();
     let (epoch, is_known, waited, noticed) = match transaction.get(key) {
-        // The intent may still be queued. When it arrives, it must find that the call has ended.
+        // The intent might still be queued. Write the entry of an ended call, which the intent finds when it arrives.
         None => (1, false, None, None),
         Some(Document::Call(entry)) if entry.owner == *owner => {
             if entry.is_finished() {
-                // The end was written before. Only the acknowledgement was lost.
+                // The end was written before, and only the acknowledgement was lost, so there is nothing to write.
                 return Ok(true);
             }
             let had_none = !record.executed || (effect.is_some() && effects::had_none(record.outcome));

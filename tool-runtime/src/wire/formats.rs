@@ -49,7 +49,7 @@ impl Format {
     /// ```
     ///
     /// # Errors
-    /// The format cannot express a tool's name, schema or description, or the tool choice. Or two tools have the same
+    /// The format cannot express a tool's name, schema or description, or the tool choice; or two tools have the same
     /// name. With [`leave_out_unsupported`](EncodeOptions::leave_out_unsupported), [`Encoded::losses`] reports these
     /// instead. Too many tools, and a choice that names a tool that is not offered, are always errors.
     pub fn encode_tools<'a, T: Into<WireTool<'a>>>(

@@ -108,7 +108,7 @@ impl UiEncoder {
         Self::continued(protocol, message_id, calls.into_iter().map(|id| (id.into().to_string(), Earlier::Unknown)))
     }
 
-    /// Like [`resuming`](Self::resuming), but each call comes with the party that it waits for and its question.
+    /// Like [`resuming`](Self::resuming), but each call comes with its question and the party for which it waits.
     pub(crate) fn continuing(
         protocol: Protocol,
         message_id: &str,

@@ -75,8 +75,8 @@ impl WrittenRows {
         self.documents.is_empty() && self.record.is_none() && !self.changes
     }
 
-    /// Whether the database has the write. The caller holds the same locks. A record proves that it has; without a
-    /// record, equal documents show that no second write is needed.
+    /// Whether the database has the write. The caller holds the same locks. A record proves that the database has the
+    /// write; without a record, equal documents show that no second write is needed.
     pub(super) async fn is_kept(&self, connection: &mut Connection) -> Result<bool, sqlx::Error> {
         if let Some((run, sequence, hash)) = &self.record {
             let sql = "SELECT sequence FROM tool_runtime_records WHERE run_id = $1 AND sequence = $2 AND hash = $3";
@@ -137,7 +137,8 @@ pub(super) async fn change(
     let (documents, closed, erased, records) = transaction.into_writes();
     for (key, document) in documents {
         let stored = set(&key, document.as_ref(), seen.found.stored(&key), rows)?;
-        // Only these documents are compared later. Another process may change an added one before the lookup.
+        // Compare only the documents of the locked keys later. Another process could change any other document before
+        // the comparison.
         if keys.contains(&key) {
             written.documents.push((key, stored));
         }

@@ -51,7 +51,7 @@ pub(super) async fn write(shared: &Arc<Shared>, mut batch: Batch, kept: &mut Opt
     }
 }
 
-/// Executes one write in its own task and transaction, because it may wait for a lock or for the server.
+/// Executes one write in its own task and transaction, because it might wait for a lock or for the server.
 fn apart(shared: &Arc<Shared>, mut batch: Batch, end: Instant, mut unsure: Option<WrittenRows>) {
     let shared = Arc::clone(shared);
     shared.handle.clone().spawn(async move {
@@ -60,12 +60,12 @@ fn apart(shared: &Arc<Shared>, mut batch: Batch, end: Instant, mut unsure: Optio
             results.push(alone(&shared, &mut job.work, end, unsure.take()).await);
         }
         batch.end(results);
-        // The released locks may allow other writes to run.
+        // The released locks can allow other writes to run.
         hire(&shared);
     });
 }
 
-/// Executes writes in one transaction. After an error, `is_unsure` is `true` if the transaction may be committed.
+/// Executes writes in one transaction. After an error, `is_unsure` is `true` if the transaction might be committed.
 async fn in_one(
     shared: &Arc<Shared>,
     jobs: &mut [Job],

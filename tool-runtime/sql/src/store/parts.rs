@@ -15,13 +15,13 @@ use crate::store::text::columns;
 /// The binary logarithm of the average length of a part, in bytes.
 const BITS: u32 = 9;
 
-/// The shortest and the longest part, in bytes; the last one may be shorter.
+/// The shortest and the longest part, in bytes; the last part can be shorter.
 const LENGTHS: (usize, usize) = (1 << (BITS - 2), 1 << (BITS + 3));
 
 /// The maximum number of names in a list that is not cut.
 const LIST: usize = 32;
 
-/// The smallest and the largest number of names in a piece of a list; the last piece may be smaller.
+/// The smallest and the largest number of names in a piece of a list; the last piece can be smaller.
 const NAMES: (usize, usize) = (8, 64);
 
 /// The maximum number of levels of lists. A list has at most an eighth of the names of the list below it.
@@ -94,8 +94,8 @@ impl Found {
     }
 }
 
-/// The difference between the parts of an old and a new text. Of the old list, only those pieces are read that the new
-/// list does not have.
+/// The difference between the parts of an old and a new text. Only the pieces of the old list that the new list does
+/// not have are read.
 pub(super) struct Change {
     /// The parts of the new text, and the pieces of their list, by their names.
     new: BTreeMap<String, String>,
@@ -243,8 +243,8 @@ mod tests {
         assert_eq!(found.assemble("", "+a", LEVELS, &mut String::new()).unwrap_err().code(), "store_corrupt");
     }
 
-    /// Returns the parts that a store has after a change, and how many bytes it read and wrote. The lists are bytes,
-    /// too.
+    /// Applies a change to the parts of a store. Returns the list of the new text, and how many bytes the change read
+    /// and wrote, including lists.
     fn change(stored: &mut BTreeMap<String, String>, old: Option<&str>, text: &str) -> (String, usize) {
         let (mut change, list) = Change::new(old, text);
         let mut bytes = old.map_or(0, str::len) + list.len();

@@ -61,7 +61,7 @@ const PARTS: Change = Change {
 
 const DROPPED: Change = Change { table: "tool_runtime_parts", columns: "scope, hash", numbers: &[], insert: None };
 
-/// All parts of a scope, so that none stays if its list is damaged.
+/// Removes all parts of a scope, so that no part stays if the list of parts is damaged.
 const TEXTLESS: Change = Change { table: "tool_runtime_parts", columns: "scope", numbers: &[], insert: None };
 
 const RECORDS: Change = Change {

@@ -145,7 +145,7 @@ pub(super) fn body(
 }
 
 /// Returns a key that the requests of one conversation share, derived from its instructions and its first message. The
-/// key does not depend on the tools, because picking adds tools.
+/// key does not depend on the tools, because an agent that picks tools can offer more of them in later requests.
 fn cache_key(request: &ModelRequest<'_>) -> String {
     let first = request.messages.iter().position(|message| !matches!(message, Message::System(_)));
     let opening = request.messages.get(..=first.unwrap_or(0)).unwrap_or_default();

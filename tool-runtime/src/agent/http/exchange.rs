@@ -35,7 +35,7 @@ impl Failed {
 }
 
 /// Sends the request and reads the answer. A request is retried only if it got no answer, or an answer with a status
-/// that another attempt may change. An answer that began is never requested again, because a part of it was shown.
+/// that another attempt can change. An answer that began is never requested again, because a part of it was shown.
 pub(super) async fn exchange(
     inner: &Inner,
     body: Vec<u8>,

@@ -1,4 +1,4 @@
-//! [`Notifier`]: sends notices about calls to a webhook.
+//! [`Notifier`]: delivers notices about tool calls to a webhook.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -54,8 +54,8 @@ const MOST_REPORTED: usize = 1024;
 ///
 /// A notice reports a change of a call; the policy's table `notices` enables notices. The notifier sends each notice
 /// until the receiver answers with a 2xx status in time, at most ten times in about three days. The waits between the
-/// attempts grow, and a receiver can extend them with `retry-after`. A receiver may get a notice more than once, always
-/// with the same `webhook-id`. Several processes may send the notices of one store; only one of them at a time sends a
+/// attempts grow, and a receiver can extend them with `retry-after`. A receiver can get a notice more than once, always
+/// with the same `webhook-id`. Several processes can send the notices of one store; only one of them at a time sends a
 /// notice. Redirects are not followed, and bodies of answers are not read. After the status 410, this notifier begins
 /// no attempt for an hour.
 ///
@@ -283,7 +283,7 @@ impl Endpoint {
 
     fn is_paused(&self, now: Timestamp) -> bool {
         let gone_at = *self.gone_at.lock().unwrap_or_else(PoisonError::into_inner);
-        // The clock may have jumped back by a long time.
+        // If the clock has jumped back far, `gone_at` lies more than a pause in the future, and no longer counts.
         gone_at.is_some_and(|gone_at| now < after(gone_at, PAUSE) && gone_at < after(now, PAUSE))
     }
 }

@@ -24,7 +24,7 @@ impl RunQueue {
     ///
     /// Returns the result of a decision that was carried out here, or `None` if the decision was posted. After the
     /// result `approval_mismatch` the call still waits. If the call needs several approvals, this method stores every
-    /// approval but the last with the call, for every kind of run, and returns its result
+    /// approval but the last with the call, for every kind of run, and returns the result of the approval
     /// ([`ToolExecResult::approvals`]).
     ///
     /// # Errors
@@ -148,8 +148,8 @@ impl RunQueue {
     /// call itself still waits.
     ///
     /// # Errors
-    /// No call of the run asks the question, the call asks another question now, the decider may not decide the call,
-    /// the grant needs bounds and has none, or the store failed.
+    /// No call of the run asks the question, the call now asks a different question, the decider may not decide the
+    /// call, the grant needs bounds and has none, or the store failed.
     pub async fn remember(
         &self,
         run_id: &str,
@@ -246,7 +246,7 @@ impl RunQueue {
             |is_it: &dyn Fn(&PendingCall) -> bool| found.iter().position(|found| found.as_ref().is_ok_and(is_it));
         let asks = place(&|call| call.question() == *question);
         let asks = asks.or_else(|| place(&|call| call.tenant.as_deref() == decider.tenant_id()));
-        // A call that cannot be read may be the right one, so return its error.
+        // A call that cannot be read might be the right one, so return its error.
         let asks = asks.or_else(|| found.iter().position(Result::is_err));
         let call = asks.map(|at| found.swap_remove(at)).transpose().map_err(StoreError::from)?;
         let call = call.ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;

@@ -16,14 +16,15 @@ use crate::store::runs::{self, AfterUpdate, Due, RunUpdate, Taking};
 use crate::store::transact;
 use crate::store::{DocumentKind, Key, RunLease, StoreError, StoredRun, Transaction};
 
-/// A run that this process continues in place of a worker, under a lease that is renewed until the value is dropped. The
-/// duration of the lease is that of the runner ([`RunnerBuilder::lease`](crate::runner::RunnerBuilder::lease)).
+/// A run that this process continues in place of a worker, under a lease that is renewed until the value is dropped.
+/// The duration of the lease is that of the runner ([`RunnerBuilder::lease`](crate::runner::RunnerBuilder::lease)).
 ///
 /// [`RunQueue::take`] takes a run from the store, and [`RunQueue::begin`] adds a new one.
-/// [`accept_posts`](Self::accept_posts) applies the posts of other processes, [`receive`](Self::receive) takes a
-/// request and saves the conversation after each step, and [`release`](Self::release) gives the run back. If this
-/// process dies or is suspended, another process can take the run once the lease has ended, and continues after the
-/// last saved step. Later writes of this process fail with [`StoreError::Fenced`].
+/// [`accept_posts`](Self::accept_posts) applies the posts (messages, decisions and answers) of other processes,
+/// [`receive`](Self::receive) takes a request and saves the conversation after each step, and
+/// [`release`](Self::release) gives the run back. If this process dies or is suspended, another process can take the
+/// run once the lease has ended, and continues after the last saved step. Later writes of this process fail with
+/// [`StoreError::Fenced`].
 ///
 /// A service takes the run of a chat for each request. It also needs a [`Worker`](crate::agent::Worker), which
 /// continues runs after a posted decision, and runs whose process died during a request.
@@ -133,7 +134,8 @@ impl RunQueue {
                 match SavedConversation::from_text(&run.document) {
                     Ok(saved) => Ok((leased, saved)),
                     Err(error) => {
-                        // Another process, perhaps of a newer version, may be able to read the conversation.
+                        // Another process, perhaps of a newer version, might be able to read the conversation, so
+                        // release the run at once.
                         leased.lease.put(None, Due::Now, run.news, run.failures).await?;
                         Err(error.into())
                     }

@@ -1,6 +1,7 @@
 //! [`TenantRotation`]: lets the tenants take turns when a worker takes due runs.
 //!
-//! A lane is the group of the runs of one tenant and one version. Runs without a tenant are grouped by their principal.
+//! A lane is the group of the runs of one tenant and one version (a hash of instructions, catalog and policy). Runs
+//! without a tenant are grouped by their principal.
 //!
 //! A poll first lists the runs that have been due for the longest time. If they fit in one page, these are all due
 //! runs. Otherwise the poll walks through the lanes, beginning where the last poll ended, so that a tenant with many
@@ -98,7 +99,7 @@ impl Unreadable {
         }
     }
 
-    /// Forgets the runs after a minute, because another process may have repaired them.
+    /// Forgets the runs after a minute, because another process might have repaired them.
     fn forget(&mut self) {
         if self.since.is_some_and(|since| since.elapsed() >= TIDY_EVERY) {
             *self = Self::default();
@@ -226,7 +227,7 @@ impl Poll<'_> {
         if self.free == 0 {
             return Ok(());
         }
-        // The walk may not have reached all lanes, so offer the runs of the first listing too.
+        // The walk might not have reached all lanes, so offer the runs of the first listing too.
         let next = Arc::clone(&self.rotation.last);
         self.offer(by_age).await?;
         self.rotation.last = next;
@@ -261,7 +262,7 @@ impl Poll<'_> {
                     return Ok(());
                 }
                 let Some(candidates) = tenants.get_mut(&tenant) else { continue };
-                // Set before the turn: if it fails, the next poll begins with the next tenant.
+                // Set before the turn, so that after a failed turn the next poll begins with the next tenant.
                 self.rotation.last = behind(&tenant);
                 if self.give_turn(&tenant, candidates).await? {
                     with_more.push(tenant);
@@ -316,8 +317,9 @@ impl Poll<'_> {
                     tracing::warn!(run = &*run.run_id, error = error.code(), "a due run cannot be taken");
                     self.rotation.unreadable.add(run);
                 }
-                // A stopped process may hold the slots of one tenant. A second lock that is not granted ends the poll,
-                // because each attempt takes the store's whole time limit for locks.
+                // A stopped process can hold the slots of one tenant, so the first such lock does not end the poll. A
+                // second lock that is not granted ends the poll, because each attempt takes the store's whole time
+                // limit for locks.
                 Err(error @ StoreError::Locked(_)) if !self.is_locked => {
                     tracing::warn!(run = &*run.run_id, error = error.code(), "the runs of a tenant are locked");
                     self.is_locked = true;

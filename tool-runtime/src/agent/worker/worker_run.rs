@@ -113,7 +113,7 @@ impl WorkerRun<'_> {
             let expires = conversation.waiting().filter_map(|call| call.expires_at).min();
             let due = match expires {
                 _ if running => Due::In(ELSEWHERE),
-                // The call has expired, but its expiry was refused.
+                // The call has expired, but its expiry was refused, so try again later.
                 Some(expires) if expires <= self.worker.runner.store_time().await? => Due::In(ELSEWHERE),
                 Some(expires) => Due::At(expires),
                 None => Due::Never,

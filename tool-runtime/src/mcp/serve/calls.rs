@@ -30,7 +30,7 @@ use crate::runner::{CallClient, KeepsCall, Run, RunOptions, ServedRun};
 const ATTEMPTS: usize = 3;
 
 impl Handler {
-    /// Answers a request to call a tool. It makes a new call, joins a suspended call, or brings answers to the
+    /// Answers a request to call a tool. The request makes a new call, joins a suspended call, or brings answers to the
     /// questions of a call.
     pub(super) async fn exec(
         &self,
@@ -87,7 +87,7 @@ impl Handler {
                     let answered = (HashSet::new(), takes);
                     match Box::pin(self.held(&ticket, name, answered, context)).await? {
                         Some(answer) => return Ok(answer),
-                        // Another request took the result first.
+                        // Another request took the result first, so try again.
                         None => continue,
                     }
                 }
@@ -120,7 +120,7 @@ impl Handler {
                 Entered::Taken => {}
             }
         }
-        // Requests with identical calls were faster each time.
+        // In each attempt, a request with an identical call was faster.
         Err(sending())
     }
 
@@ -157,7 +157,7 @@ impl Handler {
                 let (quiet, server, token) =
                     (outbox.quiet(), self.server.clone(), CancellationToken::clone(&cancellation));
                 let ended = tokio::spawn(async move {
-                    // The call counts until it ends, even after its request has been answered.
+                    // The call counts as running until it ends, even after its request has been answered.
                     let (_running, calls) = (running, &server.0.calls);
                     outbox.during(until_cancelled(result, &cancellation, calls.stopped(), calls.stopped())).await
                 });
@@ -187,7 +187,7 @@ impl Handler {
         self.hold(ticket, name, HashSet::new(), context).await
     }
 
-    /// Holds a request of a call that it did not find by repeating it.
+    /// Holds a request whose call was found in another way than by a repetition of the call.
     async fn hold(
         &self,
         ticket: &Ticket,
@@ -254,8 +254,8 @@ impl Handler {
         Ok((party, running))
     }
 
-    /// Passes a refused call to the gate, which records it. Returns `error`, or for a tool that the caller may not see
-    /// the error for an unknown tool.
+    /// Passes a refused call to the gate, which records it. Returns `error`, or, for a tool that the caller may not
+    /// see, the error for an unknown tool.
     async fn record_refusal(
         &self,
         (name, offered, arguments): (&str, Option<&Offered>, &str),

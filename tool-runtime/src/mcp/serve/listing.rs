@@ -53,7 +53,7 @@ pub(super) enum Shape {
     Nothing,
     /// An object with a schema.
     Object,
-    /// Another value with a schema.
+    /// A value other than an object, with a schema.
     Other,
     /// A value without a schema.
     Unknown,
@@ -63,7 +63,7 @@ impl Listing {
     /// Collects the tools of the catalog with their names and descriptions.
     pub(super) fn of(runner: &ToolRunner, exposed: BTreeMap<String, String>) -> Result<Self, McpServerError> {
         // The names in a catalog are unique, and clients accept them. Only the names that the application chose are
-        // checked here, also for tools that an MCP server may list later.
+        // checked here, also for tools that an MCP server might list later.
         let (catalog, mut chosen) = (runner.catalog(), BTreeSet::new());
         for (tool, name) in &exposed {
             match catalog.get(tool) {
@@ -77,7 +77,7 @@ impl Listing {
             if !is_name(name) {
                 return Err(McpServerError::Name { tool: tool.clone() });
             }
-            // Another tool may have this name, or an MCP server may list such a tool later.
+            // A different tool might have this name, or an MCP server might list such a tool later.
             let is_tool = match catalog.get(name) {
                 Some(spec) => spec.execution == Execution::Server,
                 None => catalog.missing(name).is_some(),
@@ -230,8 +230,8 @@ impl Shape {
     }
 }
 
-/// Wraps an output schema for revisions before 2026-07-28. A result is an object there, so another value becomes its
-/// member `result`.
+/// Wraps an output schema for revisions before 2026-07-28. A result is an object there, so any other value becomes the
+/// member `result` of an object.
 fn wrapped_schema(mut schema: Value) -> Value {
     let dialect = schema.as_object_mut().and_then(|schema| schema.remove("$schema"));
     let mut wrapped = serde_json::json!({"type": "object", "properties": {"result": schema}, "required": ["result"]});

@@ -9,7 +9,7 @@ use crate::runner::report::contained::Contained;
 /// A sink that receives the events of one turn of a conversation.
 #[derive(Default)]
 pub(in crate::runner) struct Listener {
-    /// Read first, so that a call of a run without a listener takes no lock.
+    /// Whether there is a sink. It is read first, so that a call of a run without a listener takes no lock.
     set: AtomicBool,
     sink: Mutex<Option<Arc<Contained<EventSink>>>>,
 }

@@ -28,7 +28,7 @@ type Mistake = u32;
 
 impl Mistakes {
     /// Counts the mistakes of a call, and returns the number of consecutive failed turns with the most repeated one.
-    /// Several calls of one turn count once. Turn 0 states that no turn was announced; then each call counts as a turn.
+    /// Several calls of one turn count once. If no turn was announced, `turn` is 0, and each call counts as a turn.
     pub(in crate::runner) fn count(&mut self, turn: u64, mistakes: impl Iterator<Item = Mistake>) -> u32 {
         if turn == 0 || self.turn != turn {
             self.turn = turn;
@@ -47,8 +47,8 @@ impl Mistakes {
     }
 }
 
-/// Identifies a mistake in the arguments of a tool. Only the expectation distinguishes two missing arguments, or two
-/// rules of the author's own validation.
+/// Identifies a mistake in the arguments of a tool. The digest includes the expectation, because only the expectation
+/// distinguishes two missing arguments, or two rules of the author's own validation.
 pub(in crate::runner) fn mistake(pointer: &str, keyword: &str, expected: &str) -> Mistake {
     let Hash([first, second, third, fourth, ..]) = Hash::sha256(format!("{keyword} {pointer}\n{expected}"));
     u32::from_be_bytes([first, second, third, fourth])

@@ -12,7 +12,7 @@ use crate::runner::run::state::Remembered;
 use crate::tool::SEARCH;
 
 /// The maximum number of tools that picking and search load. OpenAI and Gemini refuse a request with more than 128
-/// tools, and a typed answer may need one of them.
+/// tools, and a typed answer can need a tool in addition to the loaded ones.
 pub(in crate::runner) const MAX_LOADED_TOOLS: usize = 127;
 
 /// The message to the model if no more tools can be loaded.

@@ -119,14 +119,14 @@ impl RunOptions {
         self
     }
 
-    /// Adds a role that the policy may name.
+    /// Adds a role of the principal. Rules of the policy can name it.
     pub fn role(mut self, role: impl Into<Arc<str>>) -> Self {
         self.roles.push(role.into());
         self
     }
 
-    /// Adds a value to an attribute of the principal that the policy may name, such as a department, a clearance or a
-    /// region. An attribute can have several values.
+    /// Adds a value to an attribute of the principal, such as a department, a clearance or a region. Rules of the
+    /// policy can name the attribute. An attribute can have several values.
     pub fn attribute(mut self, name: impl Into<Arc<str>>, value: impl Into<Arc<str>>) -> Self {
         let added = (name.into(), value.into());
         // Sorted, so that the order of the calls does not matter in a comparison.
@@ -136,7 +136,7 @@ impl RunOptions {
         self
     }
 
-    /// Adds a label that the policy may name.
+    /// Adds a label (a lasting mark, such as `untrusted`) to the run. Rules of the policy can name it.
     pub fn label(mut self, label: impl Into<Arc<str>>) -> Self {
         self.labels.push(label.into());
         self
@@ -148,7 +148,8 @@ impl RunOptions {
         self
     }
 
-    /// Adds text that the user wrote. Ids in it count as evidence, so the model may use them as arguments.
+    /// Adds text that the user wrote. Ids in it count as evidence: the model may use them in arguments that accept only
+    /// ids that results or the user showed.
     pub fn user_text(mut self, text: impl Into<String>) -> Self {
         self.user_text.push(text.into());
         self
@@ -174,7 +175,8 @@ impl RunOptions {
         self
     }
 
-    /// Sets the maker of the run's calls, for records and policies; the agent itself by default.
+    /// Sets the source of the run's calls, for records and policies; by default [`Caller::Direct`], the agent loop or
+    /// the application.
     pub fn caller(mut self, caller: Caller) -> Self {
         self.caller = caller;
         self
@@ -202,7 +204,7 @@ impl RunOptions {
         self
     }
 
-    /// Returns the thresholds of the loop guard for a policy without any. The run of a server's session gets no loop
+    /// Returns the thresholds of the loop guard for a policy that sets none. The run of a server's session gets no loop
     /// guard, because it lasts for many conversations, and equal calls in different conversations are not a loop.
     pub(in crate::runner) fn unnamed_loop_guard(&self) -> LoopThresholds {
         if self.ends_with_process { LoopThresholds::NEVER } else { LoopThresholds::default() }

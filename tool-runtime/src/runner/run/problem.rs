@@ -38,7 +38,7 @@ pub(in crate::runner) fn of(options: &RunOptions, shared: &Shared) -> Vec<ParseE
         unknown("unknown_connection", "connection", kind, &mut kinds.iter().copied(), what);
     }
     let policy = shared.policy.data();
-    // To collect the known roles costs a walk through the policy, so it is done only for runs that have roles.
+    // Collecting the known roles costs a walk through the policy, so it is done only for runs that have roles.
     let roles = if options.roles.is_empty() { BTreeSet::new() } else { shared.policy.roles() };
     for role in options.roles.iter().filter(|role| !roles.contains(&***role)) {
         unknown("unknown_role", "role", role, &mut roles.iter().copied(), "the policy has no such role");

@@ -42,7 +42,7 @@ impl RunOptions {
         (self.tenant.clone(), self.principal.clone())
     }
 
-    /// Returns the principal as a decider of their tenant and with their roles.
+    /// Returns the principal as a decider with the tenant and the roles of the options. `None` without a principal.
     pub(crate) fn as_decider(&self) -> Option<Decider> {
         let decider = Decider::new(Arc::clone(self.principal.as_ref()?));
         let decider = self.tenant.iter().cloned().fold(decider, Decider::tenant);

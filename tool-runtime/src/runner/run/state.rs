@@ -14,7 +14,7 @@ use crate::runner::run::mistakes::{LAST, Mistakes};
 use crate::runner::run::offer::Offered;
 
 /// The state of a run behind one mutex that is never held across an await. Most runs have no labels, no failed tools
-/// and no picked tools. Flags state this without the lock, so that a call takes it twice instead of seven times.
+/// and no picked tools. Flags state this without the lock, so that a call takes the lock twice instead of seven times.
 pub(in crate::runner) struct Remembered {
     state: Mutex<RunState>,
     flags: AtomicU8,
@@ -81,7 +81,7 @@ impl Remembered {
         }
     }
 
-    /// Returns the labels of the run, if the stored documents of its waiting calls may lack one of them.
+    /// Returns the labels of the run, if the stored documents of its waiting calls might lack one of them.
     pub(in crate::runner) fn unshared(&self) -> Option<Arc<[Arc<str>]>> {
         let state = self.lock_if(LABELLED)?;
         (state.labels.len() > state.shared).then(|| Arc::clone(&state.labels))
@@ -155,7 +155,7 @@ pub(in crate::runner) struct RunState {
     /// Calls that ended in a run without budgets, and the bytes of their results.
     #[serde(skip)]
     counted: Spend,
-    /// Whether an earlier process may have begun calls that are new to this one.
+    /// Whether an earlier process might have begun calls that are new to this one.
     #[serde(skip)]
     continued: bool,
 }
@@ -164,7 +164,7 @@ impl RunState {
     pub(in crate::runner) fn new(labels: &[Arc<str>], continued: bool) -> Self {
         // Most runs have no labels, and `into` would allocate for an empty slice too.
         let labels: Arc<[_]> = if labels.is_empty() { Arc::default() } else { labels.into() };
-        // A waiting call of an earlier process may lack these labels.
+        // A waiting call of an earlier process might lack these labels, so none counts as shared.
         let shared = if continued { 0 } else { labels.len() };
         Self { labels, shared, continued, ..Self::default() }
     }
@@ -182,7 +182,7 @@ impl RunState {
         self.continued = true;
     }
 
-    /// Whether a call that is new to this process may have begun in an earlier one.
+    /// Whether a call that is new to this process might have begun in an earlier one.
     pub(in crate::runner) const fn is_continued(&self) -> bool {
         self.continued
     }
@@ -213,7 +213,8 @@ impl RunState {
         self.begun.contains(id)
     }
 
-    /// Begins a new turn of the model. If the user got a question, all counts of mistakes start again.
+    /// Begins a new turn of the model. If the mistakes led to a question for the user, all counts of mistakes start
+    /// again.
     pub(in crate::runner) fn begin_turn(&mut self) {
         self.turn += 1;
         if self.clarification.take().is_some() {

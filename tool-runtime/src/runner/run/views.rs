@@ -1,6 +1,6 @@
 //! [`Views`]: a cache of the tools that a party (runs that the policy cannot tell apart) may see.
 //!
-//! To evaluate the policy for each tool of a large catalog, and to hash and render the visible ones, costs far more
+//! Evaluating the policy for each tool of a large catalog, and hashing and rendering the visible tools, costs far more
 //! than a call. Without the cache, a server that starts a run for each request would repeat this work each time.
 
 use std::collections::HashMap;
@@ -49,7 +49,7 @@ impl Views {
         let party = Party::of(policy, context);
         let known = party.as_ref().and_then(|party| self.get(party, changes));
         known.unwrap_or_else(|| {
-            // Built outside the lock. Two runs may build the same view at the same time.
+            // The view is built outside the lock, so two runs can build the same view at the same time.
             let view = Arc::new(catalog.view(context.tools, visible));
             match party {
                 Some(party) => self.keep(party, view, changes),
