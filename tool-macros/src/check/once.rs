@@ -45,7 +45,7 @@ pub(super) fn once_braces(tool: &Tool, errors: &mut Errors) {
     }
 }
 
-/// Reports `once = "id"`. Without braces the key is a constant, and a call with another `id` would get the first result.
+/// Reports `once = "id"`. Without braces the key is a constant, and a call with another `id` gets the first result.
 pub(super) fn once_constant(tool: &Tool, errors: &mut Errors) {
     let Some(text) = tool.attr.once.value() else { return };
     let key = text.value();

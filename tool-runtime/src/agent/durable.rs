@@ -127,8 +127,7 @@ impl Conversation {
         let mut here = false;
         let work = async {
             let before = self.questions();
-            // An engine repeats a unit whose result it did not store.
-            match self.accept(input.delivered()).await {
+            match self.accept(input).await {
                 // An interrupted attempt at this unit replaced the question. The new question is the result of the
                 // unit, so that a replay reads it too.
                 Err(ResumeError::NotAllowed(DecisionError::Question)) if self.questions() != before => {}

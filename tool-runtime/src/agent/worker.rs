@@ -155,9 +155,9 @@ impl Worker {
     }
 
     /// Continues runs until `shutdown` resolves; then finishes the steps that have begun, and releases the leases.
-    /// Every minute, and at the end, the worker anchors the records of all runs: it stores the hash of the last record of
-    /// each run with new records ([`anchor`](trait@Store#method.anchor)). Every minute it also removes obsolete documents
-    /// ([`ToolRunner::sweep`]) and emits [`RunQueue::depth`] as metrics.
+    /// Every minute, and at the end, the worker anchors the records of all runs: it stores the hash of the last record
+    /// of each run with new records ([`anchor`](trait@Store#method.anchor)). Every minute it also removes obsolete
+    /// documents ([`ToolRunner::sweep`]) and emits [`RunQueue::depth`] as metrics.
     ///
     /// If the store fails after the start, the worker retries every second. Poll the future inside a tokio runtime with
     /// an enabled timer.

@@ -330,7 +330,7 @@ impl Problems<'_> {
     }
 }
 
-/// Returns the end of a message about the unknown segment `at` of a path: the whole path that the author probably meant.
+/// Returns the end of a message about the unknown segment `at` of a path: the whole path that the author meant.
 fn suggestion(path: &[String], at: usize, known: &BTreeSet<String>) -> String {
     let meant = path.get(at).and_then(|segment| nearest(segment, known.iter().map(String::as_str)));
     let whole = |meant| path.iter().take(at).map(String::as_str).chain([meant]).collect::<Vec<_>>().join(".");

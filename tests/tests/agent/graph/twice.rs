@@ -194,9 +194,8 @@ async fn an_engine_that_repeats_a_decision_decides_once() {
     let engine = Here { agent, runner, options: rig.options() };
     let approve = || Input::new().decide(&question, ApprovalDecision::Approve, &bob());
     conversation.accept_on(&engine, "decision", approve()).await.expect("it is taken");
-    // An engine repeats a unit whose result it has lost. The person decided once, so no refused decision is recorded.
-    conversation.accept_on(&engine, "decision", approve()).await.expect("it was taken before");
-    assert_eq!((rig.effects(), refused(&rig).await), (1, 0));
+    conversation.accept_on(&engine, "decision", approve()).await.expect_err("it asks another question");
+    assert_eq!((rig.effects(), refused(&rig).await), (1, 1));
     let eight = conversation.waiting().next().expect("note 8").question.clone();
     let ended = conversation.decide(&eight, ApprovalDecision::Approve, &bob()).await.expect("it waits");
     assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");

@@ -116,8 +116,8 @@ impl HttpModelBuilder {
     }
 
     /// Sets the maximum number of retries of a request; two by default. A request is retried if it had no connection,
-    /// or if the status of the answer is 408, 409, 429 or 5xx. A request that got no response in time is retried once. An
-    /// `x-should-retry` header in the answer takes precedence over the status.
+    /// or if the status of the answer is 408, 409, 429 or 5xx. A request that got no response in time is retried once.
+    /// An `x-should-retry` header in the answer takes precedence over the status.
     pub const fn retries(mut self, times: u32) -> Self {
         self.settings.retries.times = times;
         self

@@ -1,5 +1,5 @@
-//! Checks the rules that can apply only to a tool that a run is allowed: the lists of callers, and the rules about
-//! approvals of one tool. They share the search for a part of the policy that allows the tool.
+//! Checks the rules that can apply only to a tool that a run is allowed: the lists of callers, and
+//! `require_approval_for_tools`.
 
 use std::collections::HashMap;
 
@@ -23,15 +23,11 @@ pub(super) fn problems(policy: &ToolPolicy, tools: &HashMap<&str, &ToolSpec>, pr
             problems.push(Problem::policy(format!("callers.{caller}.allowed_tools"), message));
         }
     }
-    let data = policy.data();
-    let approved = data.require_approval_for_tools.iter().map(|name| ("require_approval_for_tools".to_owned(), name));
-    let decided = data.approvals.tools.keys().map(|name| (format!("approvals.tools.{name}"), name));
-    for (path, name) in approved.chain(decided) {
-        let exists = tools.contains_key(name.as_str()) || is_discovered(name);
-        if exists && is_allowed_nowhere(policy, name) {
-            let message = format!("no run is allowed `{name}`, so no call of it needs an approval; {ALLOW}");
-            problems.push(Problem::policy(path, message));
-        }
+    let approved = policy.data().require_approval_for_tools.iter();
+    let exists = |name: &&String| tools.contains_key(name.as_str()) || is_discovered(name);
+    for name in approved.filter(exists).filter(|name| is_allowed_nowhere(policy, name)) {
+        let message = format!("no run is allowed `{name}`, so no call of it needs an approval; {ALLOW}");
+        problems.push(Problem::policy("require_approval_for_tools".to_owned(), message));
     }
 }
 

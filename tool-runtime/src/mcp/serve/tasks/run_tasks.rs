@@ -380,7 +380,7 @@ impl RunTasks {
         let over: Vec<_> = self.calls().iter().filter_map(over).collect();
         let mut failed = None;
         for (id, asked_as) in over {
-            // Removed from the store first: otherwise an identical call would find it there as a call without an answer.
+            // Removed from the store first: otherwise an identical call finds it there as a call without an answer.
             let forgotten = match asked_as {
                 Some(asked_as) => ServedRuns(runner).forget(&asked_as, self.named(&id)).await,
                 None => Ok(()),
