@@ -46,7 +46,7 @@ pub(crate) use ids::is_placeholder;
 pub(crate) use ids::{IdArguments, Presence, TAKE, TAKE_OR_ASK, can_have_evidence, names_at, presence};
 pub(crate) use inline::inlined;
 pub(crate) use output::compile_output;
-#[cfg(feature = "mcp-client")]
+#[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
 pub(crate) use positions::{Position, subschemas};
 
 #[cfg(test)]
