@@ -87,7 +87,7 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     known
         .iter()
         .map(|candidate| (distance(word, candidate), *candidate))
-        // A candidate of which every letter differs is no suggestion: `p` for `a`.
+        // Short names are close to every word. If all letters differ, as in `p` for `a`, the candidate is no typo.
         .filter(|(distance, candidate)| *distance <= candidate.len().div_ceil(3) && *distance < candidate.len())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)

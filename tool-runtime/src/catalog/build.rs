@@ -232,7 +232,8 @@ fn evidence(tools: &[Described], problems: &mut Vec<Problem>) {
     if tools.iter().all(|tool| tool.evidence.is_empty()) {
         return;
     }
-    // The tools, and whether they show nothing. The answer of a graph is no evidence, but the results of its calls are.
+    // Maps each tool to whether its results can contain no evidence. A graph counts as a tool with evidence, because the
+    // results of its calls are evidence.
     let linked = inventory::iter::<Registration>().map(|one| one.meta);
     let linked = linked.map(|meta| (meta.name, meta.redact.is_empty() && meta.model.is_empty()));
     let mut known: BTreeMap<&str, bool> = linked.collect();

@@ -65,6 +65,7 @@ impl ToolPolicy {
         self.check_labels(&mut problems);
         self.check_grants(&mut problems);
         self.check_parties(&mut problems);
+        self.check_callers(&mut problems);
         allowed::problems(self, &tools, &mut problems);
         budgets::problems(self.data(), &mut problems);
         self.data().notices.iter().for_each(|notices| notices.check(&mut problems));
@@ -85,6 +86,17 @@ impl ToolPolicy {
             problems.extend(cedar.check(&self.data().labels, &tools.collect()));
         }
         problems
+    }
+
+    fn check_callers(&self, problems: &mut Vec<Problem>) {
+        for caller in self.data().callers.keys() {
+            let named = caller.strip_prefix("graph:").is_some_and(|name| !name.is_empty());
+            if !named && !matches!(caller.as_str(), "direct" | "graph") {
+                let message = "unknown caller; write `direct`, `graph` or `graph:NAME`".to_owned();
+                let suggestion = nearest(caller, ["direct", "graph"]).map(str::to_owned);
+                problems.push(Problem::policy(format!("callers.{caller}"), message).with_nearest(suggestion));
+            }
+        }
     }
 
     /// Reports servers whose rules decide nothing.

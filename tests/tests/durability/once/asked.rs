@@ -1,4 +1,4 @@
-//! Calls with an effect key that need approval, and repeated calls: no person is asked about an effect that happened.
+//! Calls with an effect key that need approval. A call whose effect has already happened requests no approval.
 
 use tests::world::{HookAction, HookedStore};
 use tool_runtime::agent::{Agent, Conversation, RunQueue, TurnOutcome, Worker};

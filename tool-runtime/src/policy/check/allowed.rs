@@ -1,23 +1,16 @@
 //! Checks the rules that can apply only to a tool that a run is allowed: the lists of callers, and
-//! `require_approval_for_tools`.
+//! `require_approval_for_tools`. Both search the same parts of the policy for the tool.
 
 use std::collections::HashMap;
 
 use crate::error::Problem;
 use crate::policy::tool_policy::ToolPolicy;
-use crate::text::nearest;
 use crate::tool::{ToolSpec, is_discovered};
 
 const ALLOW: &str = "add it to `allowed_tools`, or to those of a role, a principal, an attribute or a tenant";
 
 pub(super) fn problems(policy: &ToolPolicy, tools: &HashMap<&str, &ToolSpec>, problems: &mut Vec<Problem>) {
     for (caller, ceiling) in &policy.data().callers {
-        let named = caller.strip_prefix("graph:").is_some_and(|name| !name.is_empty());
-        if !named && !matches!(caller.as_str(), "direct" | "graph") {
-            let message = "unknown caller; write `direct`, `graph` or `graph:NAME`".to_owned();
-            let suggestion = nearest(caller, ["direct", "graph"]).map(str::to_owned);
-            problems.push(Problem::policy(format!("callers.{caller}"), message).with_nearest(suggestion));
-        }
         for name in ceiling.allowed_tools.iter().flatten().filter(|name| is_allowed_nowhere(policy, name)) {
             let message = format!("no run is allowed `{name}`, and a caller grants no tools; {ALLOW}");
             problems.push(Problem::policy(format!("callers.{caller}.allowed_tools"), message));

@@ -315,7 +315,7 @@ fn a_call_fits_into_each_budget() {
     check("budgets.run.time_ms = 1", &[]);
 }
 
-/// A table of `approvals.tools` says who approves, not that somebody has to.
+/// A table of `approvals.tools` names deciders; only another rule makes a call wait for them.
 #[test]
 fn approvals_of_calls_that_need_none_are_refused() {
     let needless = "policy, `approvals.tools.core__add`: this decides nothing: no rule requires an approval of \

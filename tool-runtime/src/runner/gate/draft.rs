@@ -46,7 +46,8 @@ pub(in crate::runner) struct Draft {
     plain: Option<Box<Plain>>,
 }
 
-/// The called tool. Only its name if there is no such tool, or if the call was suspended or begun before.
+/// The called tool. `Unknown` holds its name if the catalog has no such tool, or if the call was suspended or begun
+/// before.
 #[derive(Clone)]
 pub(in crate::runner) enum Called {
     Tool(Arc<Entry>),

@@ -33,8 +33,8 @@ impl Drop for Attending {
 }
 
 impl RunTasks {
-    /// Holds a request until the call ends or the returned guard is dropped. `None` if there is no such call, or too
-    /// many requests are held.
+    /// Counts a request as held until the returned guard is dropped. Returns `None` if the call is unknown or the
+    /// maximum number of requests is held.
     pub(super) fn attend(self: &Arc<Self>, id: &CallId, request: HeldRequest) -> Option<Attending> {
         let mut calls = self.calls();
         let entry = calls.get_mut(id).filter(|entry| entry.attending.len() < ATTENDED)?;
