@@ -118,17 +118,17 @@ impl McpServerBuilder {
         self
     }
 
-    /// Sets how many calls may be suspended at a time, of all clients together; 1,024 by default. A call beyond the
-    /// limit is withdrawn, and refused with the error -32000, `"code": "too_many_tasks"` and the limit. With 0 the
-    /// server has no tasks, but 1,024 calls may still be suspended.
+    /// Sets how many calls may be suspended at a time, of all clients together; 1,024 by default. The limit also counts
+    /// running tasks, tasks that ended less than ten minutes ago, and results that their client has not fetched. A call
+    /// beyond the limit is withdrawn, and refused with the error -32000, `"code": "too_many_tasks"` and the limit. With
+    /// 0 the server has no tasks, but 1,024 calls may still be suspended.
     pub fn max_tasks(mut self, tasks: usize) -> Self {
         self.max_tasks = tasks;
         self
     }
 
-    /// Sets how many calls of one principal of a tenant may be suspended at a time; 64 by default. The limit also
-    /// counts tasks that ended less than ten minutes ago, and results that their client has not fetched. A call beyond
-    /// the limit is withdrawn and refused, as in [`max_tasks`](Self::max_tasks).
+    /// Sets how many calls of one principal of a tenant may be suspended at a time; 64 by default. The limit counts the
+    /// same calls and results as [`max_tasks`](Self::max_tasks). A call beyond the limit is withdrawn and refused, too.
     pub fn max_tasks_per_principal(mut self, tasks: usize) -> Self {
         self.max_tasks_each = tasks;
         self
