@@ -359,7 +359,7 @@ def write(result):
     """Keeps the result, and replaces the parts of the guide between its marks."""
     RESULT.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n")
     page = GUIDE.read_text()
-    dated = f"The tables are of {result['date']}."
+    dated = f"The tables were generated on {result['date']}."
     parts = {"table": table(result["rows"]), "versions": versions(result["rows"]), "date": dated}
     for name, text in parts.items():
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"

@@ -347,7 +347,7 @@ fn crashes_are_as_measured() {
         format!("| {name} | {} | {} |", counted.join(" | "), decided.join(" | "))
     });
     assert_eq!(table.lines().skip(2).map(str::to_owned).collect::<Vec<_>>(), rows.collect::<Vec<_>>());
-    assert!(page.contains(&format!("The tables are of {}.", result["date"].as_str().unwrap())));
+    assert!(page.contains(&format!("The tables were generated on {}.", result["date"].as_str().unwrap())));
     for row in result["rows"].as_array().unwrap() {
         for (package, version) in row["versions"].as_object().unwrap() {
             assert!(page.contains(&format!("{package} {}", version.as_str().unwrap())), "{package}");
