@@ -31,9 +31,10 @@ impl Run {
     /// question, the decision is refused. A graph (an agent or a script that runs as a tool) asks a new question for
     /// each of its calls.
     ///
-    /// The policy determines who may decide. The person has to belong to the run's tenant, and needs one of the roles
-    /// and one of the names that the policy lists, if it lists any. The principal of the run may decide only if the
-    /// policy sets `own_calls`. Any other attempt to decide is recorded and has no effect.
+    /// The policy determines who may decide. The person has to belong to the run's tenant. If the policy lists roles
+    /// for deciders, the person needs one of them; if it lists principals, the person has to be one of them. The
+    /// principal of the run may decide only if the policy sets `own_calls`. Any other attempt to decide is recorded and
+    /// has no effect.
     ///
     /// If the policy requires several approvals (`required` under `[approvals]`), an approval that is not the last one
     /// is stored and recorded, and the call waits with the same question for other deciders.
@@ -124,8 +125,9 @@ impl Run {
     /// validated against the tool's `client_result` and written through the tool's allowlist, and it puts the tool's
     /// labels on the run. The run has to match the call as for [`Run::resume`].
     ///
-    /// If the value does not match, the result is `approval_mismatch` with the difference, the attempt is recorded, and
-    /// the call waits for another value.
+    /// If the value does not match, the result is `approval_mismatch` with the broken rules or the difference, the
+    /// attempt is recorded, and the call waits for another value. A value that arrives after the deadline is not read:
+    /// a call of a `read_only` tool ends as `approval_expired`, any other call as `outcome_unknown`.
     ///
     /// # Errors
     /// No call waits for a client under this id, or the store failed. For a value that does not match, the method
@@ -272,10 +274,11 @@ impl ToolRunner {
     /// of the call, for [`Run::resume`]. The options name the principal and the tenant of the call.
     ///
     /// # Errors
-    /// The token was changed, it expired, `keys` does not have its key, or it belongs to another principal or tenant;
-    /// the definition, the policy or the run has changed since the call was sealed; in the store of this runner, the
-    /// call now asks a different question ([`DecisionError::Question`](crate::call::DecisionError::Question); seal a
-    /// new token) or was decided before.
+    /// The token was changed, it expired, another version of the library sealed it, `keys` does not have its key, or it
+    /// belongs to another principal or tenant; the definition, the policy or the run has changed since the call was
+    /// sealed; in the store of this runner, the call now asks a different question
+    /// ([`DecisionError::Question`](crate::call::DecisionError::Question); seal a new token) or was decided before; the
+    /// run cannot be [restored](Self::restore); or the store failed.
     #[cfg(feature = "tokens")]
     pub async fn open_token(
         &self,

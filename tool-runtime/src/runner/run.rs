@@ -161,8 +161,8 @@ impl Run {
         self.options().conversation.as_deref()
     }
 
-    /// Adds text that the user wrote to the evidence of the run (the ids that results or the user showed), so that the
-    /// model may use the ids in this text.
+    /// Adds text that the user wrote to the evidence of the run: the ids that the user wrote or a result contained. The
+    /// model may use these ids in arguments that require evidence.
     pub fn add_user_text(&self, text: &str) {
         // A model wrote the input of a graph, so it is not evidence.
         if self.parent().is_none() {

@@ -86,7 +86,8 @@ pub struct ToolSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pin: Option<Hash>,
     /// SHA-256 over the canonical JSON (RFC 8785) of all fields above except the title, and of each borrowed capability
-    /// with its effect. It does not cover limits.
+    /// with its effect. For a tool of an MCP server, it also covers the pin; for a graph, its version and the
+    /// definitions of its tools. It does not cover limits.
     pub definition_hash: Hash,
 }
 
