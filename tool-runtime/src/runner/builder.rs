@@ -101,7 +101,7 @@ impl RunnerBuilder {
 
     /// Sets whether people can approve calls. With `true`, tools that need an approval are visible and their calls
     /// wait. With `false`, tools whose every call needs an approval are invisible, and every call that needs one is
-    /// denied. A call of this method is required if the policy can require an approval.
+    /// denied. If the policy can require an approval, [`build`](Self::build) fails without this setting.
     ///
     /// The principal of a run may decide on its own calls only if the policy also has `own_calls = true` under
     /// `[approvals]`.
@@ -144,8 +144,8 @@ impl RunnerBuilder {
     }
 
     /// Sets the clock for the times in records and for expiries, for tests and replays. The default is the system's
-    /// clock. With a store that [`store`](Self::store) sets, it is corrected by the store's time when the two differ by
-    /// a second or more.
+    /// clock. If [`store`](Self::store) sets a store, that clock is corrected by the store's time when the two differ
+    /// by a second or more.
     ///
     /// Give the store the same clock ([`MemoryStore::with_clock`](crate::store::MemoryStore::with_clock)), because
     /// waiting calls expire by the store's time.

@@ -104,11 +104,11 @@ impl Run {
     /// waits: decide on it with [`resume`](Self::resume). The grant is recorded in the chain of the run.
     ///
     /// # Errors
-    /// The call does not wait for an approval, has expired, or now asks a different question. The decider may not
-    /// decide on it. The grant allows calls although the call needs several approvals, which one person cannot give for
-    /// later calls. The policy has changed since the suspension. These refusals, except for an expired call, are
-    /// recorded. The grant does not match the call: see the variants of [`ResumeError`] that begin with `Grant`. The
-    /// store failed.
+    /// The call does not wait for an approval or now asks a different question; the decider may not decide on it; the
+    /// grant allows calls although the call needs several approvals, which one person cannot give for later calls; or
+    /// the policy has changed since the suspension. These refusals are recorded. Other errors are not recorded: the
+    /// call has expired; the grant does not fit the call (see the variants of [`ResumeError`] that begin with `Grant`);
+    /// or the store failed.
     pub async fn remember(
         &self,
         question: &Question,
@@ -156,8 +156,8 @@ impl Run {
 
     /// Settles a call of this run that ended as `outcome_unknown`, once. The person states that it took effect, with
     /// its result as JSON text ([`Reconciled::TookEffect`]); states that it had no effect ([`Reconciled::Prevented`]);
-    /// or lets the tool reconcile it ([`Reconciled::Unknown`]). Until a call is settled, the next calls of the same
-    /// effect wait for a person.
+    /// or lets the tool reconcile it ([`Reconciled::Unknown`]). Until a call is settled, later calls of the same effect
+    /// wait for a person, unless the tool can reconcile the earlier call.
     ///
     /// A person who may decide on a call of the tool may settle it. The result is validated against the output schema
     /// and written through the allowlist like the tool's own. A separate record in the chain of the run contains the

@@ -47,8 +47,9 @@ pub struct ToolSpec {
     pub input_schema: Schema,
     /// JSON Schema of the output, before redaction.
     pub output_schema: Schema,
-    /// Sentences for the person who decides on a call, with the names of arguments in braces; may be empty. The person
-    /// reads the first sentence whose arguments are all present, or else the last one. Models do not read them.
+    /// Sentences for the person who decides on a call, with the names of arguments in braces and optional parts in
+    /// brackets; may be empty. The person reads the first sentence whose arguments outside of optional parts are all
+    /// present, or else the last one. Models do not read them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub summary: Vec<Arc<str>>,
     /// How far the effects of the tool reach.
@@ -124,7 +125,8 @@ impl ToolSpec {
     }
 }
 
-/// A JSON Schema, kept as the exact text that goes to providers (keys sorted, no white space).
+/// A JSON Schema as text (keys sorted, no white space). Encoders send this text to a provider, or a copy that they have
+/// adapted to the provider.
 ///
 /// [`ToolSpec`] has an example.
 #[derive(Clone, PartialEq, Eq)]
