@@ -66,8 +66,8 @@ pub struct ToolInvocationRecord {
     pub outcome: Outcome,
     pub(crate) cause: Option<Cause>,
     /// The code of the tool's own error, for an `execution_error`; for a `cancelled` call `in_progress` (another call
-    /// was causing the effect), `world_changed` (the precondition changed after each approval) or `run_purged`. `None`
-    /// if there is none.
+    /// was causing the effect) or `world_changed` (the precondition changed after each approval). `None` if there is
+    /// none.
     pub tool_code: Option<String>,
     /// The message that models and UIs may read; `None` if the call succeeded.
     pub safe_message: Option<String>,

@@ -116,11 +116,11 @@ impl RunnerBuilder {
         self
     }
 
-    /// Sets how long a call with effects counts as running after its process last renewed the call's lease; 30 seconds
-    /// by default, and at least one second. A running process renews the lease in time. After the lease has expired,
-    /// any other process may take the call over: it lets the tool reconcile or repeat the call, or closes the call as
-    /// `outcome_unknown`. This is also the lease of a run that [`RunQueue::take`](crate::agent::RunQueue::take) or
-    /// [`RunQueue::begin`](crate::agent::RunQueue::begin) leases.
+    /// Sets how long other processes treat a call with effects as running after its process last renewed the call's
+    /// lease; 30 seconds by default, and at least one second. A running process renews the lease in time. After the
+    /// lease has expired, any other process may take the call over: it lets the tool reconcile or repeat the call, or
+    /// closes the call as `outcome_unknown`. This is also the lease of a run that
+    /// [`RunQueue::take`](crate::agent::RunQueue::take) or [`RunQueue::begin`](crate::agent::RunQueue::begin) leases.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease.max(Duration::from_secs(1));
         self
