@@ -1,4 +1,5 @@
-//! [`RunnerBuilder`]: collects the parts of a runner, checks them and builds the runner.
+//! [`RunnerBuilder`]: collects the parts of a runner, checks them and builds the runner. The file is long because of
+//! the documentation of its methods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -100,11 +101,10 @@ impl RunnerBuilder {
     }
 
     /// Sets whether people can approve calls. With `true`, tools that need an approval are visible and their calls
-    /// wait. With `false`, tools whose every call needs an approval are invisible, and every call that needs one is
-    /// denied. If the policy can require an approval, [`build`](Self::build) fails without this setting.
+    /// wait. With `false`, such calls are denied, and tools whose every call needs an approval are invisible. Required
+    /// if the policy can require an approval.
     ///
-    /// The principal of a run may decide on its own calls only if the policy also has `own_calls = true` under
-    /// `[approvals]`.
+    /// The principal of a run may decide on its own calls only if the policy has `own_calls = true` in `[approvals]`.
     pub fn approvals(mut self, possible: bool) -> Self {
         self.approvals = Some(possible);
         self
@@ -119,8 +119,8 @@ impl RunnerBuilder {
     /// Sets how long other processes treat a call with effects as running after its process last renewed the call's
     /// lease; 30 seconds by default, and at least one second. A running process renews the lease in time. After the
     /// lease has expired, any other process may take the call over: it lets the tool reconcile or repeat the call, or
-    /// closes the call as `outcome_unknown`. This is also the lease of a run that
-    /// [`RunQueue::take`](crate::agent::RunQueue::take) or [`RunQueue::begin`](crate::agent::RunQueue::begin) leases.
+    /// closes it as `outcome_unknown`. [`RunQueue::take`](crate::agent::RunQueue::take) and
+    /// [`RunQueue::begin`](crate::agent::RunQueue::begin) lease runs for this time, too.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease.max(Duration::from_secs(1));
         self
@@ -275,9 +275,9 @@ impl RunnerBuilder {
     /// Builds the runner.
     ///
     /// # Errors
-    /// The error lists every problem: mistakes in the policy for this catalog, allowlists that do not compile, mistakes
-    /// in the look-ups of names, unbound capabilities of tools that some run may call, and a missing call of
-    /// [`approvals`](Self::approvals) if the policy can require an approval.
+    /// The error lists every problem: mistakes in the policy and its allowlists, mistakes in the look-ups of names,
+    /// unbound capabilities of tools that some run may call, and a missing call of [`approvals`](Self::approvals) if
+    /// the policy can require an approval.
     pub fn build(self) -> Result<ToolRunner, BuildError> {
         let failures = self.failures.clone();
         let mut policy = self.policy.check(self.catalog.specs(), self.repairer_names());
