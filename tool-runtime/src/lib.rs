@@ -41,7 +41,7 @@
 //! | [`ToolCatalog`] | all tools of an application |
 //! | [`ToolPolicy`] | the rules: which tools run, for whom, with whose approval |
 //! | [`ToolRunner`] | catalog, policy and the application's capabilities; starts runs |
-//! | [`Run`] | the gate for one person or service (the principal); the only way to run a tool |
+//! | [`Run`] | one conversation or task for a person or service (the principal); the only way to run a tool |
 //! | [`ToolCall`] | a call as the model wrote it |
 //! | [`HydrationResult`](hydrate::HydrationResult) | the same call parsed and validated, or its errors |
 //! | [`ToolExecResult`] | the result of a call, with an [`Outcome`] and its code |

@@ -181,7 +181,8 @@ impl ToolContext {
         self.bounds().deadline()
     }
 
-    /// Returns the token that fires when the run is cancelled or the call's deadline has passed. Blocking tools poll
+    /// Returns the token that fires when the run or the MCP client of the call is cancelled, when the call's deadline
+    /// has passed, or when the process loses its lease on the call. Blocking tools poll
     /// [`CancellationToken::is_cancelled`].
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
@@ -196,8 +197,8 @@ impl ToolContext {
     /// Returns an idempotency key for requests to other services: 64 hexadecimal digits.
     ///
     /// The key is the SHA-256 of tenant, principal, run, tool, call id and the arguments that the tool got. It stays
-    /// the same when the call is resumed, retried or restored in another process, and differs for every other run,
-    /// call, or edit of the arguments. The call id alone would not suffice, because providers may count ids from 0 in
+    /// the same when the call is resumed, retried or restored in another process. It differs for every other run and
+    /// call, and for edited arguments. The call id alone would not suffice, because providers may count ids from 0 in
     /// every response.
     #[must_use]
     pub fn idempotency_key(&self) -> String {

@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 pub struct Decision {
     /// The verdict.
     pub verdict: Verdict,
-    /// The rule that led to the verdict, as its key in the policy, for example `roles.admin.denied_tools`.
+    /// The rule that led to the verdict: its key in the policy, for example `roles.admin.denied_tools`; `grant:` and
+    /// the id of a grant; or a rule of the runner, such as `unknown_outcome` or `graph.depth`.
     pub rule: Cow<'static, str>,
 }
 

@@ -35,9 +35,10 @@ pub enum DecisionError {
     /// The precondition of the call (the outside values on which it depends) has changed since it was shown, or could
     /// not be read. The call waits with another question.
     World,
-    /// The call does not wait: it was decided, answered or ended before.
+    /// The call does not wait: it was decided, answered or ended before. Also recorded for a valid decision that was
+    /// refused together with another decision of the same request.
     NotPending,
-    /// The decider is the principal that the run acts for.
+    /// The decider is the principal that the run acts for, and the policy does not set `own_calls`.
     OwnCall,
     /// The decider has no role that the policy requires.
     DeciderRole,

@@ -57,8 +57,8 @@ impl ArgumentDigest {
 
 /// The key of [`ArgumentDigest`]s: 32 random bytes. `Debug` shows only its id.
 ///
-/// By default, a store creates a key and stores it. To keep the key apart from the records, set one with
-/// [`RunnerBuilder::digest_key`](crate::runner::RunnerBuilder::digest_key).
+/// By default, the runner creates a key once and keeps it in the store. To keep the key apart from the records, set one
+/// with [`RunnerBuilder::digest_key`](crate::runner::RunnerBuilder::digest_key).
 ///
 /// ```
 /// use tool_runtime::call::DigestKey;

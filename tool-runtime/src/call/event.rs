@@ -104,12 +104,12 @@ pub enum Event {
         /// The arguments, with sensitive values masked; `None` if they are not known.
         #[serde(skip_serializing_if = "Option::is_none")]
         arguments: Option<JsonText>,
-        /// The sentence about this call for the person who decides, from the tool's `summary`; `None` if the tool has
-        /// no summary.
+        /// The sentences about this call for the person who decides: the tool's `summary`, its precondition, and
+        /// earlier calls of the same effect with an unknown outcome. `None` if there are none.
         #[serde(skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
         /// The differences between the arguments that the model wrote and those that the tool gets: defaults, trimmed
-        /// ids, repairs.
+        /// ids, repairs, and edits of a person.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         changes: Vec<ArgumentChange>,
         /// Names that were looked up for values among the arguments.
@@ -141,7 +141,7 @@ pub enum Event {
         /// The error; `None` if the outcome is [`Outcome::Ok`].
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<SafeError>,
-        /// Whether the tool began to run.
+        /// Whether the tool began to run, here or at a client.
         executed: bool,
         /// The amount of output that was omitted to keep the value within the tool's limit.
         #[serde(skip_serializing_if = "LeftOut::is_none")]

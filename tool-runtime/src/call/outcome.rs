@@ -16,19 +16,19 @@ use serde::{Deserialize, Serialize};
 /// | `instantiate_failed` | [`InstantiateFailed`](Self::InstantiateFailed) | The tool's type refused arguments that its schema allows. This is a defect of the tool. |
 /// | `limit_exceeded` | [`LimitExceeded`](Self::LimitExceeded) | The arguments exceed a limit on their size or depth. |
 /// | `incomplete_call` | [`IncompleteCall`](Self::IncompleteCall) | The model's turn was cut off or failed, so no call of it runs. |
-/// | `unavailable` | [`Unavailable`](Self::Unavailable) | There is no such tool in this run. |
-/// | `policy_denied` | [`PolicyDenied`](Self::PolicyDenied) | The policy does not allow the call. |
+/// | `unavailable` | [`Unavailable`](Self::Unavailable) | The run has no such tool, or has not offered it to the model. |
+/// | `policy_denied` | [`PolicyDenied`](Self::PolicyDenied) | The policy does not allow the call, or its id was used before in the run. |
 /// | `approval_required` | [`ApprovalRequired`](Self::ApprovalRequired) | Suspended: a person has to decide. |
-/// | `approval_denied` | [`ApprovalDenied`](Self::ApprovalDenied) | A person denied the call. |
-/// | `approval_mismatch` | [`ApprovalMismatch`](Self::ApprovalMismatch) | The approval, or the client's result, does not fit the call: the run, the policy or the tool changed. |
-/// | `approval_expired` | [`ApprovalExpired`](Self::ApprovalExpired) | The approval came too late. |
+/// | `approval_denied` | [`ApprovalDenied`](Self::ApprovalDenied) | A person denied the call, or earlier denied all calls like it. |
+/// | `approval_mismatch` | [`ApprovalMismatch`](Self::ApprovalMismatch) | The decision or the client's result does not fit the call: the run, the policy or the tool changed, or the value is invalid. |
+/// | `approval_expired` | [`ApprovalExpired`](Self::ApprovalExpired) | The call was not approved in time. |
 /// | `client_required` | [`ClientRequired`](Self::ClientRequired) | Suspended: a client has to execute the call. |
-/// | `budget_exceeded` | [`BudgetExceeded`](Self::BudgetExceeded) | A budget is used up, or the model repeated the same call too often. |
-/// | `connection_unavailable` | [`ConnectionUnavailable`](Self::ConnectionUnavailable) | An account that the tool needs is not connected, or belongs to another principal. |
-/// | `connection_failed` | [`ConnectionFailed`](Self::ConnectionFailed) | The broker of connections failed, so it is unknown whether the account is connected. |
+/// | `budget_exceeded` | [`BudgetExceeded`](Self::BudgetExceeded) | A budget is used up, the run has had too many calls, or the model repeated the same call too often. |
+/// | `connection_unavailable` | [`ConnectionUnavailable`](Self::ConnectionUnavailable) | An account that the tool needs is not connected, has expired, or belongs to another principal. |
+/// | `connection_failed` | [`ConnectionFailed`](Self::ConnectionFailed) | The tool did not run: the broker of connections failed, so it is unknown whether the account is connected, or the MCP server of the tool did not answer. |
 /// | `timeout` | [`Timeout`](Self::Timeout) | A read-only tool took too long. |
 /// | `outcome_unknown` | [`OutcomeUnknown`](Self::OutcomeUnknown) | A tool with effects was interrupted; it is unknown whether it took effect. |
-/// | `cancelled` | [`Cancelled`](Self::Cancelled) | A read-only tool was cancelled, or any tool before it began. |
+/// | `cancelled` | [`Cancelled`](Self::Cancelled) | The call did not run or had no effect: it was cancelled or could not begin, or a read-only tool was cancelled or lost its connection. |
 /// | `execution_error` | [`ExecutionError`](Self::ExecutionError) | The tool returned an error. |
 /// | `panicked` | [`Panicked`](Self::Panicked) | A read-only tool panicked. |
 /// | `output_invalid` | [`OutputInvalid`](Self::OutputInvalid) | The tool ran, but its output breaks its own schema. |
@@ -56,31 +56,34 @@ pub enum Outcome {
     LimitExceeded,
     /// The model's turn was cut off or failed, so no call of it runs.
     IncompleteCall,
-    /// There is no such tool in this run.
+    /// The run has no such tool, or has not offered it to the model.
     Unavailable,
-    /// The policy does not allow the call.
+    /// The policy does not allow the call, or its id was used before in the run.
     PolicyDenied,
     /// Suspended: a person has to decide.
     ApprovalRequired,
-    /// A person denied the call.
+    /// A person denied the call, or earlier denied all calls like it.
     ApprovalDenied,
-    /// The approval, or the client's result, does not fit the call: the run, the policy or the tool changed.
+    /// The decision or the client's result does not fit the call: the run, the policy or the tool changed, or the value
+    /// is invalid.
     ApprovalMismatch,
-    /// The approval came too late.
+    /// The call was not approved in time.
     ApprovalExpired,
     /// Suspended: a client has to execute the call.
     ClientRequired,
-    /// A budget is used up, or the model repeated the same call too often.
+    /// A budget is used up, the run has had too many calls, or the model repeated the same call too often.
     BudgetExceeded,
-    /// An account that the tool needs is not connected, or belongs to another principal.
+    /// An account that the tool needs is not connected, has expired, or belongs to another principal.
     ConnectionUnavailable,
-    /// The broker of connections failed, so it is unknown whether the account is connected.
+    /// The tool did not run: the broker of connections failed, so it is unknown whether the account is connected, or
+    /// the MCP server of the tool did not answer.
     ConnectionFailed,
     /// A read-only tool took too long.
     Timeout,
     /// A tool with effects was interrupted; it is unknown whether it took effect.
     OutcomeUnknown,
-    /// A read-only tool was cancelled, or any tool before it began.
+    /// The call did not run or had no effect: it was cancelled or could not begin, or a read-only tool was cancelled or
+    /// lost its connection.
     Cancelled,
     /// The tool returned an error.
     ExecutionError,
@@ -177,7 +180,7 @@ pub(crate) enum Cause {
     Cancelled,
     /// It panicked.
     Panicked,
-    /// Its process died, or lost the lease of the call.
+    /// Its process died or lost the lease of the call, or its connection broke off.
     Lost,
     /// An earlier attempt broke off without an effect, and the outside system now refuses that attempt.
     Prevented,

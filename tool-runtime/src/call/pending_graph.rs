@@ -26,7 +26,8 @@ pub struct PendingGraph {
     pub(crate) question: Question,
     /// The arguments, with sensitive values masked. `None` if the store could not be read.
     pub shown_arguments: Option<JsonText>,
-    /// The tool's summary sentence for this call. `None` if the tool has no summary.
+    /// The sentences about this call for the person who decides: the tool's `summary`, its precondition, and earlier
+    /// calls of the same effect with an unknown outcome. `None` if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// Names that were looked up for values among the arguments.

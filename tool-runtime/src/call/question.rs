@@ -15,11 +15,13 @@ const NOT_A_QUESTION: ParseError =
 /// The question that a waiting call asks: its call id, and a digest of the details shown to the person or client that
 /// decides.
 ///
-/// A decision contains the question that it answers, so a decision that comes twice or too late is refused. For
-/// example, the call of a graph (an agent or a script that runs as a tool) waits once for each inner call that needs a
-/// decision, always under its own id but with another question. The digest covers the run, the tenant, the principal,
-/// the call, the time of its suspension, the shown arguments, and for a graph its inner call. The shown arguments are
-/// masked, so sensitive values cannot be guessed from the digest.
+/// A decision contains the question that it answers, so a decision on a question that the call no longer asks is
+/// refused. For example, the call of a graph (an agent or a script that runs as a tool) waits once for each inner call
+/// that needs a decision, always under its own id but with another question. The digest covers the run, the tenant, the
+/// principal, the call, the tool's definition, the time of the suspension, and the shown arguments. It also covers,
+/// where the call has them, the inner call of a graph, earlier calls of the same effect with an unknown outcome, the
+/// values on which the call depends (its precondition), and edits of the arguments. The shown arguments are masked, so
+/// sensitive values cannot be guessed from the digest.
 ///
 /// The text of a question is the digest, a dot and the call's id. UI streams send this text as the id of an approval.
 ///

@@ -46,7 +46,8 @@ pub struct ToolInvocationRecord {
     pub tool_call_id: CallId,
     /// The name as the model wrote it, cut to 128 bytes.
     pub name: Arc<str>,
-    /// The hash of the tool's definition; `None` if no tool has this name.
+    /// The hash of the tool's definition. `None` if no tool has this name, or if the call was refused before its
+    /// arguments were read.
     pub definition_hash: Option<Hash>,
     /// The arguments, masked.
     pub(crate) arguments: RecordedArguments,
@@ -64,14 +65,16 @@ pub struct ToolInvocationRecord {
     /// How the call ended, or a suspension while it waits.
     pub outcome: Outcome,
     pub(crate) cause: Option<Cause>,
-    /// The code of the tool's own error, for an `execution_error`; `None` if the tool set none.
+    /// The code of the tool's own error, for an `execution_error`; for a `cancelled` call `in_progress` (another call
+    /// was causing the effect) or `world_changed` (the precondition changed after each approval). `None` if there is
+    /// none.
     pub tool_code: Option<String>,
     /// The message that models and UIs may read; `None` if the call succeeded.
     pub safe_message: Option<String>,
-    /// The rules that the arguments broke. `expected` is empty in each.
+    /// The rules that the arguments, or a value in place of the output, broke. `expected` is empty in each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<Violation>,
-    /// Whether the tool began to run.
+    /// Whether the tool began to run, here or at a client.
     pub executed: bool,
     /// When the call arrived.
     pub started_at: Timestamp,
@@ -99,7 +102,8 @@ pub struct ToolInvocationRecord {
     pub effect_key: Option<Arc<str>>,
     /// The source of the call.
     pub caller: Caller,
-    /// The policy's decision with its rule; `None` if no decision was made.
+    /// The decision of the policy, or of a grant (a stored decision for later calls), with its rule. `None` if no
+    /// decision was made.
     pub decision: Option<Decision>,
     /// The name and version of the validator; `None` if the arguments were not validated.
     pub validator: Option<Arc<str>>,
@@ -159,9 +163,9 @@ impl ToolInvocationRecord {
     }
 
     /// Returns the interruption of a tool that had begun: `timeout`; `cancelled` if the run or the caller gave up;
-    /// `panicked`; `lost` if its process died or lost the lease, its exclusive right to the call; or `prevented` if an
-    /// earlier attempt broke off without an effect, and the outside system now refuses that attempt. `None` if it was
-    /// not interrupted.
+    /// `panicked`; `lost` if its process died, its connection broke off, or its process lost the lease (the exclusive
+    /// right to the call); or `prevented` if an earlier attempt broke off without an effect, and the outside system now
+    /// refuses that attempt. `None` if it was not interrupted.
     #[must_use]
     pub fn cause(&self) -> Option<&'static str> {
         self.cause.map(Cause::as_str)

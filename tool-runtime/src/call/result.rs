@@ -287,8 +287,9 @@ impl ToolExecResult {
     }
 
     /// Returns the text that goes back to the model: the value as JSON after redaction (a string without its quotes),
-    /// or `{"ok":false,"errorCode","message","errors"?,"note"?}`. If a person changed the arguments or supplied the
-    /// value, a sentence states this: after the value, or as the `note` of a failure.
+    /// or `{"ok":false,"errorCode","toolCode"?,"message","executed"?,"errors"?,"note"?}`. If a person changed the
+    /// arguments or supplied the value, or an earlier call already had the effect, a sentence states this: after the
+    /// value, or as the `note` of a failure.
     #[must_use]
     pub fn to_model(&self) -> String {
         let remark = self.remark();

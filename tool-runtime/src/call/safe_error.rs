@@ -37,12 +37,15 @@ use crate::call::{DecisionError, Outcome, Violation};
 pub struct SafeError {
     /// The outcome; never [`Outcome::Ok`].
     pub error_code: Outcome,
-    /// The code of the tool's own error, for an `execution_error`; `None` if the tool set none.
+    /// The code of the tool's own error, for an `execution_error`; for a `cancelled` call `in_progress` (another call
+    /// was causing the effect), `world_changed` (the precondition changed after each approval) or `run_purged`. `None`
+    /// if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_code: Option<String>,
-    /// A sentence without argument values.
+    /// A sentence for models and UIs. It comes from this library, without argument values, or from the tool's author or
+    /// a person who denied the call.
     pub safe_message: String,
-    /// The rules that the arguments break.
+    /// The rules that the arguments, or a value in place of the output, break.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Violation>,
     /// For [`Outcome::ApprovalMismatch`], the reason why the decision does not count. The model does not read it.

@@ -114,14 +114,14 @@ pub trait ArgumentText: AsRef<str> {}
 impl<T: AsRef<str>> ArgumentText for T {}
 
 impl ToolCall {
-    /// Creates a call whose arguments arrived as text. It counts as [complete](Self::is_complete).
+    /// Creates a [complete](Self::is_complete) call whose arguments arrived as text.
     #[must_use]
     pub fn text(id: impl Into<CallId>, name: impl Into<String>, arguments: impl ArgumentText) -> Self {
         Self::new(id.into(), name.into(), Arguments::Text(arguments.as_ref().into()))
     }
 
-    /// Creates a call whose arguments arrived as an object. It counts as [complete](Self::is_complete). `arguments` is
-    /// the JSON text of the object.
+    /// Creates a [complete](Self::is_complete) call whose arguments arrived as an object. `arguments` is the JSON text
+    /// of the object.
     #[must_use]
     pub fn object(id: impl Into<CallId>, name: impl Into<String>, arguments: impl ArgumentText) -> Self {
         Self::new(id.into(), name.into(), Arguments::Object(arguments.as_ref().into()))

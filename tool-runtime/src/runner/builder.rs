@@ -1,4 +1,5 @@
-//! [`RunnerBuilder`]: collects the parts of a runner, checks them and builds the runner.
+//! [`RunnerBuilder`]: collects the parts of a runner, checks them and builds the runner. The file is long because of
+//! the documentation of its methods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -100,25 +101,26 @@ impl RunnerBuilder {
     }
 
     /// Sets whether people can approve calls. With `true`, tools that need an approval are visible and their calls
-    /// wait; with `false`, they are invisible and denied. Required if the policy can require an approval.
+    /// wait. With `false`, such calls are denied, and tools whose every call needs an approval are invisible. Required
+    /// if the policy can require an approval.
     ///
-    /// The principal of a run may decide on its own calls only if the policy also has `own_calls = true` under
-    /// `[approvals]`.
+    /// The principal of a run may decide on its own calls only if the policy has `own_calls = true` in `[approvals]`.
     pub fn approvals(mut self, possible: bool) -> Self {
         self.approvals = Some(possible);
         self
     }
 
-    /// Sets how long a call may wait for a person or a client before it expires; a day by default.
+    /// Sets how long a call may wait for a person or a client before it expires; 24 hours by default.
     pub fn approval_ttl(mut self, ttl: Duration) -> Self {
         self.approval_ttl = ttl;
         self
     }
 
-    /// Sets how long a call with effects counts as running after its process last renewed the call's lease; 30 seconds
-    /// by default, and at least one second. A running process renews the lease in time. After the lease has expired,
-    /// any other process may close the call as `outcome_unknown`. This is also the lease of a run that
-    /// [`RunQueue::take`](crate::agent::RunQueue::take) or [`RunQueue::begin`](crate::agent::RunQueue::begin) leases.
+    /// Sets how long other processes treat a call with effects as running after its process last renewed the call's
+    /// lease; 30 seconds by default, and at least one second. A running process renews the lease in time. After the
+    /// lease has expired, any other process may take the call over: it lets the tool reconcile or repeat the call, or
+    /// closes it as `outcome_unknown`. [`RunQueue::take`](crate::agent::RunQueue::take) and
+    /// [`RunQueue::begin`](crate::agent::RunQueue::begin) lease runs for this time, too.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease.max(Duration::from_secs(1));
         self
@@ -142,7 +144,8 @@ impl RunnerBuilder {
     }
 
     /// Sets the clock for the times in records and for expiries, for tests and replays. The default is the system's
-    /// clock, corrected by the store's time when the two differ by a second or more.
+    /// clock. If [`store`](Self::store) sets a store, that clock is corrected by the store's time when the two differ
+    /// by a second or more.
     ///
     /// Give the store the same clock ([`MemoryStore::with_clock`](crate::store::MemoryStore::with_clock)), because
     /// waiting calls expire by the store's time.
@@ -160,9 +163,9 @@ impl RunnerBuilder {
     /// Adds a repairer of arguments that are almost JSON, in addition to the built-in ones. `repair` returns the
     /// corrected text, or `None` if the text does not have the defect that it corrects.
     ///
-    /// The repairer runs only if the policy names it, at most once for a call, and only on arguments that could not be
-    /// parsed. The corrected text is parsed and validated like any other. The call's record contains the repairer's
-    /// name.
+    /// The repairer runs only if the policy names it in `repair.allowed`, at most once for a call, and only on
+    /// arguments that could not be parsed. The corrected text is parsed and validated like any other. The call's record
+    /// contains the repairer's name.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
@@ -229,8 +232,8 @@ impl RunnerBuilder {
         self
     }
 
-    /// Returns the problems of the policy that [`build`](Self::build) would report for the catalog and the repairers of
-    /// this builder. This check needs no adapters, so a command or a test can run it.
+    /// Returns the problems of the policy and its allowlists that [`build`](Self::build) would report for the catalog
+    /// and the repairers of this builder. This check needs no adapters, so a command or a test can run it.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
@@ -272,9 +275,9 @@ impl RunnerBuilder {
     /// Builds the runner.
     ///
     /// # Errors
-    /// The error lists every problem: mistakes in the policy for this catalog, mistakes in the look-ups of names,
-    /// unbound capabilities of executable tools, and a missing call of [`approvals`](Self::approvals) if the policy can
-    /// require an approval.
+    /// The error lists every problem: mistakes in the policy and its allowlists, mistakes in the look-ups of names,
+    /// unbound capabilities of tools that some run may call, and a missing call of [`approvals`](Self::approvals) if
+    /// the policy can require an approval.
     pub fn build(self) -> Result<ToolRunner, BuildError> {
         let failures = self.failures.clone();
         let mut policy = self.policy.check(self.catalog.specs(), self.repairer_names());

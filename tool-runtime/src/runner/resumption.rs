@@ -31,22 +31,26 @@ impl Run {
     /// question, the decision is refused. A graph (an agent or a script that runs as a tool) asks a new question for
     /// each of its calls.
     ///
-    /// The policy determines who may decide: a person of the run's tenant with a required role. The principal of the
-    /// run may decide only if the policy sets `own_calls`. Any other attempt to decide is recorded and has no effect.
+    /// The policy determines who may decide. The person has to belong to the run's tenant. If the policy lists roles
+    /// for deciders, the person needs one of them; if it lists principals, the person has to be one of them. The
+    /// principal of the run may decide only if the policy sets `own_calls`. Any other attempt to decide is recorded and
+    /// has no effect.
     ///
-    /// If the policy requires several approvals (`required` under `[approvals]`), a partial approval is stored and
-    /// recorded, and the call waits with the same question for other deciders. [`ToolExecResult::approvals`] returns
-    /// the numbers of given and required approvals. Each person counts once, and one denial ends the call. A decider
-    /// who edits the arguments changes the question, and only the editor's approval counts for it. No person can answer
-    /// a call that needs several approvals in the tool's place.
+    /// If the policy requires several approvals (`required` under `[approvals]`), an approval that is not the last one
+    /// is stored and recorded, and the call waits with the same question for other deciders.
+    /// [`ToolExecResult::approvals`] returns the numbers of given and required approvals. Each person counts once, and
+    /// one denial ends the call. A decider who edits the arguments changes the question, and only the editor's approval
+    /// counts for it. If a call needs several approvals, no person can answer in the tool's place.
     ///
     /// The call has to belong to the run's principal and tenant. A decision that runs the call, or answers in the
-    /// tool's place, also requires that the policy, the tool's definition and the arguments are the same as at the
-    /// suspension, and that the run has no role and no tool that the call's run did not have. Edited arguments must
-    /// match the schema and the policy must allow them; an answer must match the output schema. Otherwise the result is
-    /// `approval_mismatch` with the difference ([`SafeError::mismatch`](crate::call::SafeError::mismatch)). The attempt
-    /// is recorded ([`DecisionRecord`](crate::store::DecisionRecord)), and the call still waits for a corrected
-    /// decision. It can be denied, [expired](Run::expire) or [abandoned](Run::abandon) in any case.
+    /// tool's place, also requires that the policy, the tool's definition, the arguments, the principal's attributes
+    /// and the run's [`Caller`](crate::call::Caller) are the same as at the suspension, and that the run has no role
+    /// and no tool that the call's run did not have. Edited arguments must match the schema and the policy must allow
+    /// them; an answer must match the output schema. Otherwise the result has the outcome `approval_mismatch`, with the
+    /// difference ([`SafeError::mismatch`](crate::call::SafeError::mismatch)) or the broken rules
+    /// ([`SafeError::errors`](crate::call::SafeError::errors)). The attempt is recorded
+    /// ([`DecisionRecord`](crate::store::DecisionRecord)), and the call still waits for a corrected decision. It can be
+    /// denied, [expired](Run::expire) or [abandoned](Run::abandon) in any case.
     ///
     /// # Errors
     /// No such call waits for an approval, the decider may not decide, or the store failed. For a decision that comes
@@ -74,7 +78,8 @@ impl Run {
     }
 
     /// Closes a call whose time to wait for an approval is up. It ends as `approval_expired`; a graph whose calls might
-    /// have had effects ends as `outcome_unknown`.
+    /// have had effects ends as `outcome_unknown`. The method does not compare the time: before the deadline
+    /// ([`PendingCall::expires_at`](crate::store::PendingCall::expires_at)), it closes the call too.
     ///
     /// # Errors
     /// No such call waits for an approval, or the store failed. If the call now asks a different question than
@@ -84,9 +89,9 @@ impl Run {
     }
 
     /// Checks whether a decider may approve the call of this question now, under all policies of the run. Nothing is
-    /// recorded; a decider of another tenant is reported to operators. A decider who has already approved a call that
-    /// needs several approvals ([`DecisionError::SameDecider`](crate::call::DecisionError::SameDecider)) can still deny
-    /// it.
+    /// recorded; a decider of another tenant is reported to operators. If a call needs several approvals, a decider who
+    /// has approved it before gets [`DecisionError::SameDecider`](crate::call::DecisionError::SameDecider), but can
+    /// still deny it.
     ///
     /// # Errors
     /// No call waits with this question ([`ResumeError::NotWaiting`]), the decider may not decide on it
@@ -99,9 +104,10 @@ impl Run {
     /// waits: decide on it with [`resume`](Self::resume). The grant is recorded in the chain of the run.
     ///
     /// # Errors
-    /// The call does not wait for an approval or now asks a different question; the decider may not decide on it, or
-    /// the call needs several approvals, which one person cannot give for later calls (both refusals are recorded); the
-    /// grant allows calls of a tool with the effect `external_side_effect`, and its use limit or its expiry is missing;
+    /// The call does not wait for an approval or now asks a different question; the decider may not decide on it; the
+    /// grant allows calls although the call needs several approvals, which one person cannot give for later calls; or
+    /// the policy has changed since the suspension. These refusals are recorded. Other errors are not recorded: the
+    /// call has expired; the grant does not fit the call (see the variants of [`ResumeError`] that begin with `Grant`);
     /// or the store failed.
     pub async fn remember(
         &self,
@@ -119,8 +125,9 @@ impl Run {
     /// validated against the tool's `client_result` and written through the tool's allowlist, and it puts the tool's
     /// labels on the run. The run has to match the call as for [`Run::resume`].
     ///
-    /// If the value does not match, the result is `approval_mismatch` with the difference, the attempt is recorded, and
-    /// the call waits for another value.
+    /// If the value does not match, the result is `approval_mismatch` with the broken rules or the difference, the
+    /// attempt is recorded, and the call waits for another value. A value that arrives after the deadline is not read:
+    /// a call of a `read_only` tool ends as `approval_expired`, any other call as `outcome_unknown`.
     ///
     /// # Errors
     /// No call waits for a client under this id, or the store failed. For a value that does not match, the method
@@ -137,8 +144,9 @@ impl Run {
         client::client_failed(self, call_id).await
     }
 
-    /// Closes a call that waits for a person or a client and is no longer needed. It ends as `cancelled`, or as
-    /// `outcome_unknown` if a client may have executed a tool with effects.
+    /// Closes a call that waits for a person or a client and is no longer needed. It ends as `cancelled`. It ends as
+    /// `outcome_unknown` if a client may have executed a tool with effects, or if calls of a waiting graph might have
+    /// had effects.
     ///
     /// # Errors
     /// No call waits under this id, or the store failed.
@@ -147,8 +155,9 @@ impl Run {
     }
 
     /// Settles a call of this run that ended as `outcome_unknown`, once. The person states that it took effect, with
-    /// its result as JSON text; states that it had no effect ([`Reconciled::Prevented`]); or lets the tool reconcile it
-    /// ([`Reconciled::Unknown`]). Until a call is settled, calls of the same effect wait.
+    /// its result as JSON text ([`Reconciled::TookEffect`]); states that it had no effect ([`Reconciled::Prevented`]);
+    /// or lets the tool reconcile it ([`Reconciled::Unknown`]). Until a call is settled, later calls of the same effect
+    /// wait for a person, unless the tool can reconcile the earlier call.
     ///
     /// A person who may decide on a call of the tool may settle it. The result is validated against the output schema
     /// and written through the allowlist like the tool's own. A separate record in the chain of the run contains the
@@ -156,8 +165,9 @@ impl Run {
     /// [`unsettled_calls`](trait@crate::store::Store#method.unsettled_calls) lists the calls to settle, and
     /// [`RunQueue::settle`](crate::agent::RunQueue::settle) settles them without their run.
     ///
-    /// Returns the settled result; `outcome_unknown` if the tool could not reconcile the call, and `approval_mismatch`
-    /// if the result does not fit the tool.
+    /// Returns the result of the settled call, which is `cancelled` if the call had no effect. Returns
+    /// `outcome_unknown` if the tool could not reconcile the call, and `approval_mismatch` if the stated result does
+    /// not fit the tool.
     ///
     /// # Errors
     /// No call of unknown outcome has this id, or it was settled before ([`ResumeError::NotWaiting`]); the decider may
@@ -243,7 +253,7 @@ impl Run {
 
 impl ToolRunner {
     /// Restores a run from its snapshot, with its evidence, spending, loop guard and labels. Waiting calls are written
-    /// to the store, unless it has them.
+    /// to the store, unless it has them or knows that they began or ended.
     ///
     /// The restored run has the tools and the roles that both the snapshot and the options name, and the labels of
     /// either. The policy also evaluates the principal's roles and attributes at the time of the snapshot: a role that
@@ -254,7 +264,8 @@ impl ToolRunner {
     ///
     /// # Errors
     /// The snapshot or a waiting call in it belongs to another principal or tenant; the options name another caller;
-    /// the run had more than 16 other policies, or sets of roles and attributes; or the store failed.
+    /// the run was continued under more than 16 other policies, or with more than 16 other sets of roles and
+    /// attributes; the run was purged or erased ([`StoreError::RunPurged`]); or the store failed.
     pub async fn restore(&self, snapshot: RunSnapshot, options: RunOptions) -> Result<Run, ResumeError> {
         restore::restore(self, snapshot, options).await
     }
@@ -263,10 +274,11 @@ impl ToolRunner {
     /// of the call, for [`Run::resume`]. The options name the principal and the tenant of the call.
     ///
     /// # Errors
-    /// The token was changed, it expired, `keys` does not have its key, or it belongs to another principal or tenant;
-    /// the definition, the policy or the run has changed since the call was sealed; in the store of this runner, the
-    /// call now asks a different question ([`DecisionError::Question`](crate::call::DecisionError::Question); seal a
-    /// new token) or was decided before.
+    /// The token was changed, it expired, another version of the library sealed it, `keys` does not have its key, or it
+    /// belongs to another principal or tenant; the definition, the policy or the run has changed since the call was
+    /// sealed; in the store of this runner, the call now asks a different question
+    /// ([`DecisionError::Question`](crate::call::DecisionError::Question); seal a new token) or was decided before; the
+    /// run cannot be [restored](Self::restore); or the store failed.
     #[cfg(feature = "tokens")]
     pub async fn open_token(
         &self,
@@ -277,7 +289,8 @@ impl ToolRunner {
         tokens::open(self, token, keys, options).await
     }
 
-    /// Returns the valid grants of a tenant, oldest first; `None` selects the runs without a tenant.
+    /// Returns the grants of a tenant that have not expired, oldest first. `None` selects the grants of runs without a
+    /// tenant.
     ///
     /// # Errors
     /// The store failed.
@@ -302,12 +315,15 @@ impl ToolRunner {
     /// the same definition, and neither the tool nor a tool of its graph borrows a connection, the sweep reconciles,
     /// repeats or closes the call for the principal of its run. The sweep calls `reconcile` unless the policy of this
     /// runner denies the call. An `idempotent` tool runs again if that policy allows the call, or if the call was
-    /// approved under the same policy. Any other call that can be reconciled or repeated stays open for a week, and is
-    /// then closed as `outcome_unknown`. A call that can be neither is closed at once.
+    /// approved under the same policy. A tool that runs for longer than ten minutes in a sweep is stopped. Any other
+    /// call that can be reconciled or repeated stays open for a week, and is then closed as `outcome_unknown`. A call
+    /// that can be neither is closed at once.
     ///
-    /// A waiting call of a run that no process continues ends as `approval_expired` once its deadline has passed, or a
-    /// week later if this runner does not have its tool. The same applies to a waiting call inside a graph whose own
-    /// call is over.
+    /// A call that waits for a person in a run that no process continues ends as with [`Run::expire`] once its deadline
+    /// has passed, or a week later if this runner does not have its tool. A call that waits for a client ends as with
+    /// [`Run::abandon`] at the same times. The same applies to a waiting call inside a graph whose own call is over. If
+    /// an engine for durable execution has the run, the sweep leaves the call to the engine until a week after the
+    /// deadline.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};

@@ -51,8 +51,8 @@ use crate::tool::{Schema, ToolEffect};
 
 /// One conversation or task. Cheap to clone; all clones are the same run.
 ///
-/// Every call of a run goes through [`exec`](Run::exec). A run takes at most 100,000 distinct call ids; calls after
-/// that are refused as `budget_exceeded`.
+/// Every call of a run passes the gate; [`exec`](Run::exec) runs one. A run takes at most 100,000 distinct call ids;
+/// calls with further ids are refused as `budget_exceeded`.
 ///
 /// ```
 /// # use tool_runtime::{ToolCatalog, ToolError, ToolPolicy, tool};
@@ -117,8 +117,7 @@ impl Run {
             accounts: Accounts::of(&policy, options.tenant.as_ref(), options.principal.as_ref()),
             loop_guard: policy.loop_guard(options.unnamed_loop_guard()),
             evidence: Mutex::new(evidence),
-            // If the options set the id, another process might have made calls of the run, so the state counts as
-            // continued.
+            // If the options set the id, an earlier process might have begun calls of the run.
             remembered: Remembered::new(RunState::new(&options.labels, options.run_id.is_some())),
             problems: problem::of(&options, &shared),
             listener: Listener::default(),
@@ -145,8 +144,8 @@ impl Run {
         &self.0.view
     }
 
-    /// Returns a problem for each name in the run's options that the runner does not know. Such a name grants nothing.
-    /// The problems were logged when the run started.
+    /// Returns a problem for each name in the run's options that neither the catalog nor the policy contains. Such a
+    /// name grants nothing. The problems were logged when the run started.
     #[must_use]
     pub fn problems(&self) -> &[ParseError] {
         &self.0.problems
@@ -162,8 +161,8 @@ impl Run {
         self.options().conversation.as_deref()
     }
 
-    /// Adds text that the user wrote to the evidence of the run (the ids that results or the user showed), so that the
-    /// model may use the ids in this text.
+    /// Adds text that the user wrote to the evidence of the run: the ids that the user wrote or a result contained. The
+    /// model may use these ids in arguments that require evidence.
     pub fn add_user_text(&self, text: &str) {
         // A model wrote the input of a graph, so it is not evidence.
         if self.parent().is_none() {
@@ -179,8 +178,9 @@ impl Run {
     /// Whether the model called a tool with the same mistake in its arguments in three turns. The agent loop should
     /// then stop asking the model, and show the user the [`clarification`](Self::clarification).
     ///
-    /// Mistakes are the same if they have the same tool, pointer, keyword and expectation. Turns without a call of the
-    /// tool do not count. A valid call of the tool, or a turn with only other mistakes in it, starts the count again.
+    /// Mistakes are the same if their tool is the same and their [`Violation`]s have equal `pointer`, `keyword` and
+    /// `expected`. Arguments that cannot be parsed are one such mistake of their tool. Turns without a call of the tool
+    /// do not count. A valid call of the tool, or a turn with only other mistakes in it, starts the count again.
     #[must_use]
     pub fn should_end_turn(&self) -> bool {
         self.state().clarification.is_some()
@@ -211,7 +211,7 @@ impl Run {
     /// ```
     ///
     /// # Errors
-    /// The store cannot be reached.
+    /// The store cannot be reached, or its documents cannot be read.
     pub async fn balances(&self) -> Result<Vec<Balance>, StoreError> {
         let options = self.options();
         let party = (options.tenant.as_ref(), options.principal.as_ref());
@@ -237,13 +237,14 @@ impl Run {
     }
 
     /// Whether a tool with effects began to run under this id and its result was not returned, because the call still
-    /// runs or the caller dropped its future. The effect of such a call is unknown.
+    /// runs or the caller dropped its future. It is unknown whether such a call took effect.
     #[must_use]
     pub fn may_have_begun(&self, call_id: &CallId) -> bool {
         self.state().began(call_id)
     }
 
-    /// Returns the stored document of a waiting call of this run. `None` if the call does not wait.
+    /// Returns the stored document of a waiting call of this run. `None` if the call does not wait, or belongs to
+    /// another principal or tenant.
     ///
     /// # Errors
     /// The store cannot be reached, or its documents cannot be read.

@@ -38,7 +38,7 @@ pub(super) struct Shared {
     pub(super) broker: Option<Contained<dyn ConnectionBroker>>,
     pub(super) approvals: bool,
     pub(super) approval_ttl: Duration,
-    /// How long a call in the ledger counts as running after its last renewal.
+    /// How long other processes treat a call in the ledger as running after its last renewal.
     pub(super) lease: Duration,
     /// The id of this runner, unique among the runners of the store. The ids of its attempts start with it.
     pub(super) owner: String,

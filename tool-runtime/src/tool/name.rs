@@ -22,15 +22,17 @@ const TOOL_PART: ParseError =
     ParseError::new("name_tool_part", "the part after the first `__` is empty or contains a second `__`");
 pub(crate) const RESERVED: ParseError =
     ParseError::new("name_reserved", "the namespace `mcp` is reserved for tools discovered from MCP servers");
-pub(crate) const GRAPH: ParseError =
-    ParseError::new("name_reserved", "the namespace `graph` is reserved for graphs; make it with `agent::Graph::new`");
+pub(crate) const GRAPH: ParseError = ParseError::new(
+    "name_reserved",
+    "the namespace `graph` is reserved for graphs; make a graph with `agent::Graph::new`",
+);
 pub(crate) const BUILT_IN: ParseError = ParseError::new(
     "name_reserved",
     "the name `tools__search` is reserved for the tool that `DynamicTool::search_tools` makes; choose another one",
 );
 pub(crate) const DISCOVERED: ParseError = ParseError::new(
     "name_discovered",
-    "a discovered tool is called `mcp__<server>__<tool>`; give it no namespace, or make it with `DynamicTool::new` if it is not a server's",
+    "a discovered tool is called `mcp__<server>__<tool>`; give it no namespace, or, if no MCP server lists the tool, make it with `DynamicTool::new`",
 );
 
 /// The name of the built-in tool with which a model searches for tools.
@@ -53,9 +55,9 @@ pub struct ToolName(Arc<str>);
 
 impl ToolName {
     /// Parses the name of an authored tool: a namespace that starts with a letter, `__`, and a tool part without a
-    /// second `__`, in ASCII letters, digits, `_` and `-`. `mcp__` is reserved for tools that MCP servers list
-    /// (discovered tools), `graph__` for graphs (agents and scripts that run as tools), and `tools__search` for the
-    /// built-in tool.
+    /// second `__`, in at most 64 ASCII letters, digits, `_` and `-`. `mcp__` is reserved for tools that MCP servers
+    /// list (discovered tools), `graph__` for graphs (agents and scripts that run as tools), and `tools__search` for
+    /// the built-in tool with which a model searches for tools.
     ///
     /// # Errors
     /// The text is not such a name; the error names the wrong part.
@@ -112,7 +114,7 @@ impl ToolName {
         is_discovered(&self.0)
     }
 
-    /// Returns the name, for records that share it.
+    /// Returns the shared text of the name, so that a record needs no copy.
     pub(crate) const fn shared(&self) -> &Arc<str> {
         &self.0
     }

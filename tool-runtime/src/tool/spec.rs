@@ -47,8 +47,9 @@ pub struct ToolSpec {
     pub input_schema: Schema,
     /// JSON Schema of the output, before redaction.
     pub output_schema: Schema,
-    /// Sentences for the person who decides on a call, with the names of arguments in braces; may be empty. The person
-    /// reads the first sentence whose arguments are all present, or else the last one. Models do not read them.
+    /// Sentences for the person who decides on a call, with the names of arguments in braces and optional parts in
+    /// brackets; may be empty. The person reads the first sentence whose arguments outside of optional parts are all
+    /// present, or else the last one. Models do not read them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub summary: Vec<Arc<str>>,
     /// How far the effects of the tool reach.
@@ -86,7 +87,8 @@ pub struct ToolSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pin: Option<Hash>,
     /// SHA-256 over the canonical JSON (RFC 8785) of all fields above except the title, and of each borrowed capability
-    /// with its effect. It does not cover limits.
+    /// with its effect. For a tool of an MCP server, it also covers the pin; for a graph, its version and the
+    /// definitions of its tools. It does not cover limits.
     pub definition_hash: Hash,
 }
 
@@ -123,7 +125,8 @@ impl ToolSpec {
     }
 }
 
-/// A JSON Schema, kept as the exact text that goes to providers (keys sorted, no white space).
+/// A JSON Schema as text (keys sorted, no white space). Encoders send this text to a provider, or a copy that they have
+/// adapted to the provider.
 ///
 /// [`ToolSpec`] has an example.
 #[derive(Clone, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! Prepares projected values (written through the tool's allowlist) for the model. Adds the ids in them to the run's
-//! evidence, the ids that later arguments may contain, and puts the tool's labels on the run.
+//! evidence (the ids that later arguments may contain), and puts the tool's labels on the run.
 
 use crate::call::{Delivered, ToolExecResult};
 use crate::catalog::Entry;

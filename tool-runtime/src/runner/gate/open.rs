@@ -350,7 +350,7 @@ impl OpenCall {
             }
             self.close_recorded();
         }
-        // The last wait. If the future is dropped here, the result counts as not returned.
+        // The last wait. If the future is dropped here, the result is not returned.
         labels::share(&self.run).await;
         if self.draft.executed() || is_kept {
             self.handed_out();

@@ -52,10 +52,10 @@ impl ToolRunner {
     /// ```
     ///
     /// # Errors
-    /// [`StoreError::Fenced`] if another process still executes a call after the wait, or if the store was restored
-    /// from a backup that lacks a part of the run, and no person has released the run: try again later.
-    /// [`StoreError::Duplicate`] if workers share the run, or if it belongs to another principal or tenant than the
-    /// options name. Otherwise the store failed.
+    /// [`StoreError::Fenced`] if another process still executes a call after the wait. The same error if the store was
+    /// restored from a backup that lacks a part of the run, until a person has released the run. In both cases, try
+    /// again later. [`StoreError::Duplicate`] if workers share the run, or if it belongs to another principal or tenant
+    /// than the options name. Otherwise the store failed.
     pub async fn engine_lease(
         &self,
         run_id: impl Into<Arc<str>>,

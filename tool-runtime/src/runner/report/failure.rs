@@ -6,10 +6,11 @@ use std::sync::Arc;
 use crate::call::CallId;
 use crate::contain::{caught, discard};
 
-/// A failure of a tool, a connection, a model, or a part of the application. The sink of
+/// A failure of a tool, a connection, a store, a model, or another part of the application. The sink of
 /// [`RunnerBuilder::failures`](crate::runner::RunnerBuilder::failures) receives it.
 ///
-/// Records, events, logs and models receive only its code. The text can contain values.
+/// The text can contain values, so records, events, logs and models never receive it. A log line has the code, the
+/// tool, the ids and the type of the error.
 ///
 /// ```
 /// use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
@@ -37,8 +38,9 @@ use crate::contain::{caught, discard};
 #[non_exhaustive]
 pub struct Failure<'a> {
     /// The stable code of an outcome (such as `execution_error`), of a store's error (such as `store_unavailable`) or
-    /// of a model's error. `part_panicked` means a panic in a store, clock, validator, repairer, broker or sink of the
-    /// application; `other_version` means that a worker skips runs of another version.
+    /// of a model's error, or one of these: `part_panicked` for a panic in a store, clock, validator, repairer, broker
+    /// or sink of the application; `name_unavailable` for a failed look-up of an argument's name; `decider_tenant` for
+    /// a decision from another tenant; `other_version` for a worker that skips runs of another version.
     pub code: &'a str,
     /// The tool, if the failure belongs to a call.
     pub tool: Option<&'a str>,

@@ -12,7 +12,7 @@ use crate::call::CallId;
 /// The maximum number of distinct call ids of a run, which bounds the memory of their set.
 pub(in crate::runner) const MAX_CALLS: usize = 100_000;
 
-/// Whether a call may use its id.
+/// The result of registering a call id. Only `First` permits the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::runner) enum Taken {
     First,
@@ -101,6 +101,7 @@ impl<'de> Visitor<'de> for Ids {
     fn visit_seq<A: SeqAccess<'de>>(self, mut ids: A) -> Result<CallIds, A::Error> {
         let mut seen = CallIds::default();
         while let Some(id) = ids.next_element::<CallId>()? {
+            // A snapshot contains each id once, and never more than the maximum number.
             seen.take(&id);
         }
         Ok(seen)

@@ -28,7 +28,7 @@ type Mistake = u32;
 
 impl Mistakes {
     /// Counts the mistakes of a call, and returns the number of consecutive failed turns with the most repeated one.
-    /// Several calls of one turn count once. If no turn was announced, `turn` is 0, and each call counts as a turn.
+    /// Several calls of one turn count once. If no turn was announced, `turn` is 0, and each call is a turn of its own.
     pub(in crate::runner) fn count(&mut self, turn: u64, mistakes: impl Iterator<Item = Mistake>) -> u32 {
         if turn == 0 || self.turn != turn {
             self.turn = turn;

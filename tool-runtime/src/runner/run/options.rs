@@ -89,19 +89,19 @@ impl RunOptions {
         self.run_id.as_deref()
     }
 
-    /// Sets the session, for records and logs.
+    /// Sets the session, for records, logs and the tools' context.
     pub fn session(mut self, id: impl Into<Arc<str>>) -> Self {
         self.session = Some(id.into());
         self
     }
 
-    /// Sets the conversation, for records and logs.
+    /// Sets the conversation, for records, logs, spans and the tools' context.
     pub fn conversation(mut self, id: impl Into<Arc<str>>) -> Self {
         self.conversation = Some(id.into());
         self
     }
 
-    /// Sets the agent, for the tools' context.
+    /// Sets the agent, for spans and the tools' context.
     pub fn agent(mut self, id: impl Into<Arc<str>>) -> Self {
         self.agent = Some(id.into());
         self
@@ -148,8 +148,8 @@ impl RunOptions {
         self
     }
 
-    /// Adds text that the user wrote. Ids in it count as evidence: the model may use them in arguments that accept only
-    /// ids that results or the user showed.
+    /// Adds text that the user wrote. The ids in it become evidence: the model may use them in arguments that accept
+    /// only ids that the user wrote or an earlier result contained.
     pub fn user_text(mut self, text: impl Into<String>) -> Self {
         self.user_text.push(text.into());
         self

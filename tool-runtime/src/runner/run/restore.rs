@@ -16,8 +16,8 @@ pub(in crate::runner) async fn restore(
     options: RunOptions,
 ) -> Result<Run, ResumeError> {
     let options = narrowed(&snapshot, options)?;
-    // If this read fails, the run counts as not purged, because the transaction that begins a call with an effect still
-    // refuses a purged run.
+    // If this read fails, the run is restored: the transaction that begins a call with an effect refuses a purged run
+    // in any case.
     if runner.shared.store.is_purged(&snapshot.run_id).await.unwrap_or(false) {
         return Err(ResumeError::Store(StoreError::RunPurged));
     }

@@ -17,7 +17,8 @@ use crate::store::{Balance, PendingCall, Store, StoreError, Waiting};
 const VERSION: u32 = 1;
 
 /// The state of a run: principal with its roles and attributes, tenant, caller, tools, policies, labels, evidence,
-/// spent budget, loop guard, call ids, calls whose effect is unknown, and waiting calls.
+/// spent budget, loop guard, call ids, summary, the model's mistakes, the tools offered to the model, calls with
+/// effects that began and whose result was not returned, and waiting calls.
 ///
 /// Keep snapshots where clients can neither read nor change them: the library trusts them, and they contain the
 /// arguments of waiting calls, including sensitive ones. `Debug` does not show them. A waiting call is finished once

@@ -164,7 +164,7 @@ impl RunState {
     pub(in crate::runner) fn new(labels: &[Arc<str>], continued: bool) -> Self {
         // Most runs have no labels, and `into` would allocate for an empty slice too.
         let labels: Arc<[_]> = if labels.is_empty() { Arc::default() } else { labels.into() };
-        // A waiting call of an earlier process might lack these labels, so none counts as shared.
+        // A waiting call of an earlier process might lack these labels, so none of them is known to be shared.
         let shared = if continued { 0 } else { labels.len() };
         Self { labels, shared, continued, ..Self::default() }
     }

@@ -99,14 +99,15 @@ impl Grant {
     }
 
     /// Sets the maximum number of calls; unlimited by default. A grant that allows calls of a tool with external
-    /// effects needs it. A grant that denies calls must not have it; otherwise [`Run::remember`] returns
+    /// effects needs it. With 0 calls, or in a grant that denies calls, it makes [`Run::remember`] return
     /// [`ResumeError::GrantScope`].
     pub const fn uses(mut self, uses: u32) -> Self {
         self.uses = Some(uses);
         self
     }
 
-    /// Sets the lifetime; unlimited by default. A grant that allows calls of a tool with external effects needs it.
+    /// Sets the lifetime, which must not be zero; unlimited by default. A grant that allows calls of a tool with
+    /// external effects needs it.
     pub const fn expires_in(mut self, time: Duration) -> Self {
         self.expires_in = Some(time);
         self

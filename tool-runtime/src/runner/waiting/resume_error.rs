@@ -7,7 +7,8 @@ use crate::call::{CallId, DecisionError, SafeError, ToolExecResult};
 use crate::store::StoreError;
 
 /// The reason why a waiting call cannot be finished, a decision on it cannot be remembered, or its run cannot be
-/// restored, sealed, opened, enqueued or found. Nothing was changed, and a call that waited still waits.
+/// restored, sealed, opened, enqueued or found. Apart from the record of a refused attempt, nothing was changed, and a
+/// call that waited still waits. After [`Store`](Self::Store), the change may have been made.
 ///
 /// ```
 /// use tool_runtime::call::{Decider, DecisionError};
@@ -41,8 +42,8 @@ pub enum ResumeError {
     /// person instead of a client or the reverse, belongs to another principal or tenant, or was named twice. A decider
     /// of another tenant gets this error too.
     NotWaiting(CallId),
-    /// The decider may not decide on this call, or a posted decision answers another question than the current one. The
-    /// attempt is recorded.
+    /// The decider may not decide on this call, or a posted decision or a grant answers another question than the
+    /// current one. The attempt is recorded.
     NotAllowed(DecisionError),
     /// The snapshot, or a call that waits in it, belongs to another principal or tenant than the options name.
     OtherPrincipal,

@@ -1,4 +1,4 @@
-//! Effects: the key that at most one call of an effect may hold at a time, and the result of a call whose effect
+//! Effects: the key of a call's effect, which at most one call holds at a time, and the result of a call whose effect
 //! another call already caused.
 
 use std::sync::Arc;

@@ -12,7 +12,8 @@ use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages::Permit;
 use crate::store::accounts::Bill;
 
-const REPEATED: &str = "Note: you made the same call with the same arguments before. A third time it will be refused.";
+const REPEATED: &str =
+    "Note: you made the same call with the same arguments before. If you repeat it again, it may be refused.";
 
 /// A permitted call with its share of the run's budget. A waiting call gives its share back, unless a decision on it is
 /// carried out.
