@@ -27,7 +27,8 @@ impl Answering {
     }
 }
 
-/// The span `invoke_agent` of one request. If it is dropped before its end, it counts as cancelled.
+/// The span `invoke_agent` of one request, or of one step that the application takes itself. If it is dropped before
+/// its end, it counts as cancelled.
 pub(super) struct Invocation {
     span: Span,
     run: Run,

@@ -99,8 +99,8 @@ impl CatalogBuilder {
     /// # Errors
     /// Every problem of every tool: illegal and colliding names, invalid schemas, allowlists that do not fit their
     /// schema, rules for arguments that do not exist or do not fit them, evidence from tools that do not exist or show
-    /// nothing, and graphs (agents and scripts that run as tools) with tools that they cannot have. Also filters without
-    /// a match, and an empty catalog.
+    /// nothing, and graphs (agents and scripts that run as tools) with tools that they cannot have. Also filters
+    /// without a match, and, after [`collect`](Self::collect), a catalog without any authored or dynamic tool.
     pub fn build(self) -> Result<ToolCatalog, BuildError> {
         let mut problems = Vec::new();
         let registrations = self.registrations(&mut problems);

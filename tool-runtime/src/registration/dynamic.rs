@@ -167,7 +167,8 @@ impl DynamicTool {
         Self { no_schema, ..Self::new(name, description, json!({"type": "object"}), effect, handler) }
     }
 
-    /// Lets calls of a tool [without a schema](Self::without_schema) run, each after an approval.
+    /// Requires an approval for each call of a tool [without a schema](Self::without_schema), even if the tool is
+    /// `read_only`, and lets calls with effects run after it. Has no effect on any other tool.
     pub fn approve_each(mut self) -> Self {
         self.no_schema = self.no_schema.and(Some(NoSchemaMode::ApproveEach));
         self
@@ -298,8 +299,8 @@ impl DynamicTool {
         self
     }
 
-    /// Requires that the value of the argument has appeared in the run before. `tool` is the tool that lists such
-    /// values.
+    /// Requires that the value of the argument has appeared before in a result of the run or in a message of the user.
+    /// `tool` is the tool that lists such values; error messages for the model name it.
     pub fn evidence(mut self, argument: impl Into<String>, tool: impl Into<String>) -> Self {
         self.evidence.insert(argument.into(), tool.into());
         self
