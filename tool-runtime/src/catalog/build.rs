@@ -232,7 +232,7 @@ fn evidence(tools: &[Described], problems: &mut Vec<Problem>) {
     if tools.iter().all(|tool| tool.evidence.is_empty()) {
         return;
     }
-    // Maps each tool to whether its results can contain no evidence. A graph counts as a tool with evidence, because the
+    // Maps each tool to whether its results can contain no evidence. The value is `false` for a graph, because the
     // results of its calls are evidence.
     let linked = inventory::iter::<Registration>().map(|one| one.meta);
     let linked = linked.map(|meta| (meta.name, meta.redact.is_empty() && meta.model.is_empty()));

@@ -85,9 +85,9 @@ enum Runs {
 }
 
 impl DynamicTool {
-    /// Creates a tool with a schema of draft-07 or 2020-12. Without [`redact`](Self::redact), every call is refused.
-    /// The name needs a namespace: write `core__clock`, or `clock` with [`namespace`](Self::namespace). A catalog
-    /// refuses a name without one.
+    /// Creates a tool with a schema of draft-07 or 2020-12. Every call is refused without an allowlist, which is set
+    /// here with [`redact`](Self::redact), or in the policy with `tools.NAME.redact`. The name needs a namespace: write
+    /// `core__clock`, or `clock` with [`namespace`](Self::namespace). A catalog refuses a name without one.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
