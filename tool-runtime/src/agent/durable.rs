@@ -175,11 +175,11 @@ async fn replayed<D: Durable + ?Sized>(engine: &D, saved: SavedConversation) -> 
 pub enum StepError {
     /// The model gave no answer.
     Model(ModelError),
-    /// The decision or answer does not match the conversation, which is unchanged.
+    /// The input was not accepted. Contains the error of [`Conversation::accept`].
     Refused(ResumeError),
     /// The store failed.
     Store(StoreError),
-    /// Anything else.
+    /// Any other error, such as an error of the engine.
     Other(Box<dyn Error + Send + Sync>),
 }
 

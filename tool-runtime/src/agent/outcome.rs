@@ -97,7 +97,8 @@ impl TurnOutcome {
 pub struct WaitingCall {
     /// The id of the call.
     pub id: CallId,
-    /// The question to answer. A decision has to name it.
+    /// The question that the call asks: its call id, and a digest of the details that the decider is shown. A decision
+    /// has to name it.
     pub question: Question,
     /// The name of the tool that the model called.
     pub name: String,
@@ -205,7 +206,8 @@ pub enum StopReason {
     EmptyAnswer,
     /// The model gave no answer.
     Model(ModelError),
-    /// The answer broke off, was filtered or is a refusal, or the provider paused the turn without a result.
+    /// The answer broke off, reached the output limit, was filtered or is a refusal, or the provider paused the turn
+    /// without a result.
     Incomplete {
         /// How the answer ended.
         finish: FinishReason,

@@ -51,7 +51,8 @@ impl CatalogBuilder {
         self
     }
 
-    /// Like [`collect`](Self::collect), but only tools of these crates. `-` and `_` count as the same.
+    /// Like [`collect`](Self::collect), but only tools of these crates. In the names of crates, `-` and `_` are
+    /// equivalent.
     pub fn crates<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.crates.extend(names.into_iter().map(|name| name.into().replace('-', "_")));
         self.collect()

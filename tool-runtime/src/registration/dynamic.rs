@@ -300,7 +300,7 @@ impl DynamicTool {
     }
 
     /// Requires that the value of the argument has appeared before in a result of the run or in a message of the user.
-    /// `tool` is the tool that lists such values; error messages for the model name it.
+    /// `tool` is the tool that lists such values; hints to the model name it if the model can call it.
     pub fn evidence(mut self, argument: impl Into<String>, tool: impl Into<String>) -> Self {
         self.evidence.insert(argument.into(), tool.into());
         self
@@ -319,8 +319,9 @@ impl DynamicTool {
     }
 
     /// Sets the effect key, with the names of arguments in braces: `refund:{payment_id}`. In a tenant, calls with an
-    /// equal key take effect once; a later call gets the result of the first. A catalog refuses names that the schema
-    /// does not have, and names of sensitive or optional arguments.
+    /// equal key take effect once; a later call gets the result of the first. A catalog refuses an effect key for a
+    /// `read_only` tool and for a client tool, and in the key names that the schema does not have, and names of
+    /// sensitive or optional arguments.
     pub fn once(self, key: impl Into<Arc<str>>) -> Self {
         self.once_in(OnceScope::Tenant, key.into())
     }
