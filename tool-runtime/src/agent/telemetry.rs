@@ -27,8 +27,8 @@ impl Answering {
     }
 }
 
-/// The span `invoke_agent` of one request, or of one step that the application takes itself. If it is dropped before
-/// its end, it records the error `cancelled`.
+/// The span `invoke_agent` of one request, or of one call of [`Conversation::step`](crate::agent::Conversation::step).
+/// If it is dropped before its end, it records the error `cancelled`.
 pub(super) struct Invocation {
     span: Span,
     run: Run,

@@ -133,10 +133,10 @@ impl Worker {
     /// Sets whether the worker skips runs of another version; `false` by default.
     ///
     /// The version of a run is a hash that is computed at the model's first answer. It covers the instructions of the
-    /// agent and of the catalog's graphs, the definitions that the catalog was built with, and the policy. A run has no
-    /// version before that answer, or if an earlier release of this library began it; every worker continues such a
-    /// run. A skipped run stays due for workers of its version. If such runs wait, the worker reports this to operators
-    /// once, with the code `other_version`.
+    /// agent and of the catalog's graphs, whether the catalog's guidance follows them, the definitions that the catalog
+    /// was built with, and the policy. A run has no version before that answer, or if an earlier release of this
+    /// library began it; every worker continues such a run. A skipped run stays due for workers of its version. If such
+    /// runs wait, the worker reports this to operators once, with the code `other_version`.
     ///
     /// The worker does not touch the calls of a skipped run either. The store treats a call whose worker died as
     /// running until a worker of its version takes the run. Until then the call cannot be settled, and equal calls and
