@@ -14,7 +14,8 @@ pub(crate) enum CatalogProblemKind {
     Collision,
     /// A schema cannot be used.
     Schema,
-    /// An allowlist does not fit its schema, or names `$media` or `$error` for a tool that has no files or no server.
+    /// An allowlist does not fit its schema, names `$media` although the tool returns no files, or names `$error`
+    /// although no MCP server publishes the tool.
     Redaction,
     /// A capability has a stronger effect than the tool declares.
     Effect,

@@ -319,9 +319,9 @@ impl DynamicTool {
     }
 
     /// Sets the effect key, with the names of arguments in braces: `refund:{payment_id}`. In a tenant, calls with an
-    /// equal key take effect once; a later call gets the result of the first. A catalog refuses an effect key for a
-    /// `read_only` tool and for a client tool, and in the key names that the schema does not have, and names of
-    /// sensitive or optional arguments.
+    /// equal key take effect once; a later call gets the result of the first. A catalog refuses the effect key of a
+    /// `read_only` tool or of a client tool. It also refuses a key with names that the schema does not have, or with
+    /// names of sensitive or optional arguments.
     pub fn once(self, key: impl Into<Arc<str>>) -> Self {
         self.once_in(OnceScope::Tenant, key.into())
     }
