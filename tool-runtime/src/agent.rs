@@ -136,8 +136,9 @@ impl Agent {
         self
     }
 
-    /// Limits the model's turns for one message of the user; 16 by default. A request that needs more ends as
-    /// [`StopReason::TurnLimit`]; with 0 the model is never asked.
+    /// Limits the model's turns for one message of the user; 16 by default. A turn counts even if the model gave no
+    /// answer in it. If the model needs more turns, the request ends as [`StopReason::TurnLimit`]. With 0 the model is
+    /// never asked.
     pub const fn max_turns(mut self, turns: u32) -> Self {
         self.max_turns = turns;
         self
@@ -153,10 +154,10 @@ impl Agent {
     /// Sets the settings of every request: temperature, limits, reasoning, the choice of tools and so on. Each setting
     /// of a message ([`Input::settings`](crate::agent::Input::settings)) overrides the agent's.
     ///
-    /// A tool choice that forces a call applies only to the first turn after each message of the user; any other choice
-    /// applies to every turn. If the model calls a tool outside the choice,
-    /// [`TurnCall::outside_choice`](crate::agent::TurnCall::outside_choice) and the log report it, and the gate treats
-    /// the call like any other. To keep a tool from running, leave it out of
+    /// A tool choice that forces a call applies only to the first turn after each message of the user, even if the
+    /// model gave no answer in that turn. Any other choice applies to every turn. If the model calls a tool outside the
+    /// choice, [`TurnCall::outside_choice`](crate::agent::TurnCall::outside_choice) and the log report it, and the gate
+    /// treats the call like any other. To keep a tool from running, leave it out of
     /// [`RunOptions::tools`](crate::RunOptions::tools).
     ///
     /// ```
@@ -173,9 +174,9 @@ impl Agent {
         self
     }
 
-    /// Returns the version that a worker or a conversation compares: a hash of the agent's instructions and of
-    /// `runner`. `runner` is the hash of the policy and the catalog, including the instructions of the catalog's
-    /// graphs.
+    /// Returns the version that a conversation records at its first turn, and by which workers select runs: a hash of
+    /// the agent's instructions, of whether the catalog's guidance follows them, and of `runner`. `runner` is the hash
+    /// of the policy and the catalog, including the instructions of the catalog's graphs.
     fn version(&self, runner: Hash) -> Hash {
         let mut hashing = Hashing::default();
         hashing.update(&runner.0);

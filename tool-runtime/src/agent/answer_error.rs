@@ -42,7 +42,7 @@ pub enum AnswerError {
     Stopped {
         /// The reason.
         reason: StopReason,
-        /// The last, possibly incomplete, text of the model.
+        /// The text, as in [`TurnOutcome::Stopped`](crate::agent::TurnOutcome::Stopped).
         text: String,
     },
     /// The input was refused, and the conversation keeps its state. Contains the error of

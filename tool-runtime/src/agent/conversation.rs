@@ -34,7 +34,8 @@ const MAX_NOTED: usize = 16;
 ///
 /// Every method that returns a [`TurnOutcome`] emits exactly one `done` event once its future was polled, even if the
 /// method refuses its input or the future is dropped. After a dropped future the conversation can continue: an
-/// interrupted call gets its recorded result, or `outcome_unknown` if its effect may have begun.
+/// interrupted call gets its recorded result. Without one, it ends as `outcome_unknown` if its effect may have begun,
+/// and as `cancelled` otherwise.
 ///
 /// A stateless service saves the conversation after each request with [`save`](Self::save), which also works after a
 /// dropped request, and restores it for the next with [`Agent::restore`](crate::agent::Agent::restore).
@@ -106,8 +107,9 @@ impl Conversation {
     /// Accepts the client's results for client tools. Once no call waits, the model continues.
     ///
     /// # Errors
-    /// One of the calls does not wait for a client, or has two answers; no answer is taken then. A refusal emits an
-    /// `error` event and a `done` event. To detect it before a response begins, call [`check`](Self::check).
+    /// One of the calls does not wait for a client, or has two answers; or the store failed while the answers were
+    /// checked. No answer is taken then. A refusal emits an `error` event and a `done` event. To detect it before a
+    /// response begins, call [`check`](Self::check).
     pub async fn answer(
         &mut self,
         answers: impl IntoIterator<Item = ClientAnswer>,
@@ -118,8 +120,9 @@ impl Conversation {
     /// Accepts a person's decision on a waiting call. Once no call waits, the model continues.
     ///
     /// # Errors
-    /// The call does not wait for a person, its question was replaced, or the decider may not decide. The conversation
-    /// keeps its state; waiting calls are refreshed to their current questions, and the refusal is recorded. See
+    /// The call does not wait for a person, its question was replaced, the decider may not decide, or the store failed
+    /// while the decision was checked. The conversation keeps its state. If the question was replaced, the waiting
+    /// calls get their current questions. The refusal is recorded, see [`check`](Self::check). See
     /// [`answer`](Self::answer) for the events.
     pub async fn decide(
         &mut self,
@@ -138,9 +141,9 @@ impl Conversation {
     /// call. Several decisions are checked first: if one of them does not fit, the whole input is refused.
     ///
     /// # Errors
-    /// The whole input is refused: a call does not wait for the decision or answer that names it, is named twice, or
-    /// has a new question; a decider may not decide; or one of several decisions does not fit. The conversation keeps
-    /// its state; waiting calls are refreshed to their current questions. See [`answer`](Self::answer) for the events.
+    /// The whole input is refused, for one of the reasons of [`check`](Self::check), or because the store failed while
+    /// the input was checked. The conversation keeps its state. If a question was replaced, the waiting calls get their
+    /// current questions. See [`answer`](Self::answer) for the events.
     pub async fn receive(&mut self, input: Input) -> Result<TurnOutcome, ResumeError> {
         let done = self.begin();
         let input = match self.check_again(input).await {
@@ -159,9 +162,9 @@ impl Conversation {
     /// [`step`](Self::step) to continue. An approved call runs, and a message abandons the calls that still wait.
     ///
     /// # Errors
-    /// The errors of [`receive`](Self::receive), after which the conversation keeps its state and waiting calls are
-    /// refreshed to their current questions. If the store failed, the call that could not be finished still waits, like
-    /// the calls after it.
+    /// The errors of [`receive`](Self::receive), after which the conversation keeps its state. Also: the store failed
+    /// while a decision or answer was carried out. The call that could not be finished then still waits, like the calls
+    /// after it.
     pub async fn accept(&mut self, input: Input) -> Result<(), ResumeError> {
         let admitted = match self.check_again(input).await {
             Ok(input) => Box::pin(self.admit(input)).await,
@@ -356,8 +359,9 @@ impl Conversation {
     /// HTTP status. Every decision and answer has to name a call that waits for it, every decision has to answer the
     /// current question of its call, and every decider has to be allowed to decide. Several decisions are also checked
     /// against their calls: edited arguments and values in place of the tool's output have to match the tool and the
-    /// policy, and the definition, the policy and the rights of the run must not have changed. Refused decisions on a
-    /// call that has a record are recorded, at most 16 for each call and decider.
+    /// policy, and the definition, the policy and the rights of the run must not have changed. If the input is refused,
+    /// each of its decisions on a call that has a record is recorded as refused. For each call, at most 16 refusals of
+    /// one decider and 256 of all deciders from other tenants are recorded.
     ///
     /// # Errors
     /// A call does not wait for the decision or answer that names it, or is named twice; a decision answers a question
@@ -383,8 +387,8 @@ impl Conversation {
 
     /// Reads the waiting calls from the store, and checks as [`check`](Self::check) does. Returns the input without the
     /// decisions and answers that were carried out before. If a decision answers a replaced question, the calls are
-    /// refreshed to their new questions. The stream gets the decided calls first, because reading the store can emit
-    /// results.
+    /// refreshed to their new questions. The list of decided calls is passed to the stream first, because reading the
+    /// store can emit results.
     async fn check_again(&mut self, input: Input) -> Result<Input, ResumeError> {
         self.tell_stream(&input);
         calls::look_for_waiting(&self.turns.run, &mut self.turns.state).await?;
@@ -486,8 +490,9 @@ impl Conversation {
         stream
     }
 
-    /// Returns the whole history: each call followed by its one result, in call order. A call that was interrupted is
-    /// `outcome_unknown` if its effect may have begun.
+    /// Returns the whole history: each call followed by its one result, in call order. A call that waits or was
+    /// interrupted gets a placeholder as its result: `outcome_unknown` if its effect may have begun, `cancelled`
+    /// otherwise.
     #[must_use]
     pub fn history(&self) -> Vec<Message> {
         self.turns.state.history()

@@ -18,13 +18,15 @@ use crate::store::StoreError;
 /// [`Durable`] has an example.
 pub type StepFuture<'w> = Pin<Box<dyn Future<Output = Result<SavedConversation, StepError>> + Send + 'w>>;
 
-/// Storage for the results of steps: a store that workers share, or the journal of an engine for durable execution.
+/// Storage for the results of steps: a store that workers share, or the journal of an engine for durable execution (a
+/// workflow engine that records the result of each step).
 ///
 /// [`Conversation::step_on`] passes each step to [`unit`](Self::unit), under a name that is the same whenever the step
 /// is repeated. An engine that has a result of that name in its journal returns it. Otherwise it does the work and
 /// journals the result, a document that serialises as JSON. After an interruption, an engine repeats the unit. The
-/// ledger in the runner's store then shows which calls have begun, so the store has to outlive the process. Decisions
-/// and answers arrive as signals or promises of the engine, and [`Conversation::accept_on`] takes them.
+/// ledger (the list of begun calls in the runner's store) then shows which calls have begun, so the store has to
+/// outlive the process. Decisions and answers arrive as signals or promises of the engine, and
+/// [`Conversation::accept_on`] takes them.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -173,11 +175,11 @@ async fn replayed<D: Durable + ?Sized>(engine: &D, saved: SavedConversation) -> 
 pub enum StepError {
     /// The model gave no answer.
     Model(ModelError),
-    /// The decision or answer does not match the conversation, which is unchanged.
+    /// The input was not accepted. Contains the error of [`Conversation::accept`].
     Refused(ResumeError),
     /// The store failed.
     Store(StoreError),
-    /// Anything else.
+    /// Any other error, such as an error of the engine.
     Other(Box<dyn Error + Send + Sync>),
 }
 

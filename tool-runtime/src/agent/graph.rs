@@ -20,11 +20,13 @@ use crate::tool::Hash;
 /// `external_side_effect`.
 ///
 /// The graph works in a separate run, through the same gate, and never has more rights than the run that calls it. It
-/// has the principal, tenant, roles, connections and labels of the calling run, only tools that both have, and no other
-/// graph. Its tokens and calls count against the budgets of both runs. The calling run does not see the graph's
-/// history, but receives the graph's labels (lasting marks, such as `untrusted`) and evidence (the values in its
-/// results) at the end. If one of the graph's calls needs an approval, the call of the graph waits. A decision on the
-/// graph's call decides the inner call, and the graph continues.
+/// has the principal, the tenant, the roles, the attributes and the connections of the calling run. It has only tools
+/// that both the graph and the calling run have, and no other graph. It begins with the labels of the calling run
+/// (lasting marks, such as `untrusted`) and with its evidence (the ids in the results and in the user's messages). Its
+/// tokens and calls count against the budgets of both runs. The calling run does not see the graph's history, but
+/// receives the graph's labels and evidence at the end, even if the graph fails. If one of the graph's calls needs an
+/// approval, the call of the graph waits. A decision on the graph's call decides the inner call, and the graph
+/// continues.
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, Graph, TurnOutcome};
@@ -131,8 +133,8 @@ impl Graph {
         self
     }
 
-    /// States that a task can be repeated after a crash. The calls of the repeated task have the same keys, so calls
-    /// that ended are not made again.
+    /// States that a task can be repeated after a crash. The calls of the repeated task have the same idempotency keys,
+    /// so calls that ended are not made again.
     pub const fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self

@@ -1,4 +1,5 @@
-//! [`History`]: the messages of a conversation. Each request processes only the messages since the last one.
+//! [`History`]: the messages of a conversation. Each request processes only the messages that were added since the last
+//! request.
 
 use std::collections::HashSet;
 use std::sync::Arc;

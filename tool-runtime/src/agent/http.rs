@@ -55,7 +55,9 @@ use texts::Texts;
 /// A model behind an HTTP endpoint. Cheap to clone; clones share connections.
 ///
 /// If the settings of a request have no limit on output tokens, the model's own limit applies. Anthropic's API requires
-/// a limit, so the client sends 16,000 tokens plus the budget for thinking.
+/// a limit, so the client sends 16,000 tokens (4,096 to models before Claude 3.7), plus the tokens of
+/// [`ReasoningEffort::Tokens`](crate::wire::ReasoningEffort::Tokens). In a stream, it sends 64,000 tokens for the two
+/// highest levels of reasoning to models that accept levels.
 ///
 /// ```
 /// use tool_runtime::agent::Agent;

@@ -103,9 +103,11 @@ impl<M: ModelClient + ?Sized> ModelClient for Arc<M> {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ModelRequest<'a> {
-    /// The whole history, each call followed by its result.
+    /// The instructions as a system message, if there are any, and then the whole history, each call followed by its
+    /// result.
     pub messages: &'a [Message],
-    /// The tools that the model may see.
+    /// The tools that the request offers: all tools that the model may see, or the tools that were
+    /// [picked](crate::agent::Agent::pick).
     pub tools: &'a CatalogView,
     /// The settings of the turn in addition to messages and tools. A client that cannot express a setting leaves it
     /// out.
@@ -123,7 +125,7 @@ impl<'a> ModelRequest<'a> {
         Self { messages, tools, settings, answer: None }
     }
 
-    /// Returns the SHA-256 of model, messages and the hash of the visible catalog.
+    /// Returns the SHA-256 of the model's name, the messages and the hash of the offered tools.
     #[must_use]
     pub fn prompt_hash(&self, model: &str) -> Hash {
         let prompt = serde_json::to_vec(&(model, self.messages, self.tools.hash()));
@@ -156,7 +158,7 @@ impl<'a> ModelRequest<'a> {
 pub struct ModelTurn {
     /// The model's name.
     pub model: String,
-    /// The hash of model, messages and visible catalog, see [`ModelRequest::prompt_hash`].
+    /// The hash of the model's name, the messages and the offered tools, see [`ModelRequest::prompt_hash`].
     pub prompt_hash: Hash,
     /// The provider's id of the response. `None` if it sent none.
     pub response_id: Option<String>,

@@ -14,8 +14,9 @@ use crate::policy::BudgetExceeded;
 use crate::runner::{ResumeError, SEPARATOR};
 use crate::wire::{FinishReason, WireError};
 
-/// The end of a request to a conversation, after one or more turns of the model. In each case the history is complete:
-/// every call in it has a result.
+/// The end of a request to a conversation, after any number of turns of the model. In each case
+/// [`Conversation::history`](crate::agent::Conversation::history) is complete: a call without a result has a
+/// placeholder as its result.
 ///
 /// `Debug` prints the number of bytes in place of the model's text, as in `Answered { bytes: 6, .. }`.
 ///
@@ -50,8 +51,9 @@ pub enum TurnOutcome {
     Stopped {
         /// The reason.
         reason: StopReason,
-        /// The last, possibly incomplete, text of the model. For a refusal, the text of the refusal. For
-        /// [`StopReason::AskUser`], the request for clarification to the user, which is in the history too.
+        /// For [`StopReason::Incomplete`] and [`StopReason::InvalidAnswer`], the last, possibly incomplete, text of the
+        /// model; for a refusal, the text of the refusal. For [`StopReason::AskUser`], the request for clarification to
+        /// the user, which is in the history too. Empty for every other reason.
         text: String,
     },
 }
@@ -95,7 +97,8 @@ impl TurnOutcome {
 pub struct WaitingCall {
     /// The id of the call.
     pub id: CallId,
-    /// The question to answer. A decision has to name it.
+    /// The question that the call asks: its call id, and a digest of the details that the decider is shown. A decision
+    /// has to name it.
     pub question: Question,
     /// The name of the tool that the model called.
     pub name: String,
@@ -203,7 +206,8 @@ pub enum StopReason {
     EmptyAnswer,
     /// The model gave no answer.
     Model(ModelError),
-    /// The answer broke off, was filtered or is a refusal, or the provider paused the turn without a result.
+    /// The answer broke off, reached the output limit, was filtered or is a refusal, or the provider paused the turn
+    /// without a result.
     Incomplete {
         /// How the answer ended.
         finish: FinishReason,

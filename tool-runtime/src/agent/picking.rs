@@ -18,13 +18,15 @@ pub(super) struct Picking {
 
 impl Agent {
     /// Offers the model only tools that are relevant to the user's messages. Each message adds the tools that are
-    /// picked for it to the tools that were offered before. By default, every request offers all tools that the run may
-    /// see.
+    /// picked for it to the tools that were offered before, up to 127 tools; tools of [`PickOptions::always`] and tools
+    /// that a tool choice names are added without this limit. Without this setting and without a
+    /// [`scorer`](Self::scorer), every request offers all tools that the run may see.
     ///
     /// `tools__search` ([`search_tools`](crate::registration::DynamicTool::search_tools)) is offered too if the run may
-    /// see it, so that a model finds the rest. A call of a tool that was not offered ends as `unavailable` with
-    /// instructions for loading it. New tools are always appended, so that the beginning of a request stays in the
-    /// provider's cache. The set of offered tools is part of the run and its snapshot.
+    /// see it, so that a model finds the rest. A call of a tool that was not offered ends as `unavailable`. Its message
+    /// refers the model to `tools__search`. If the run may not see that tool, the call itself loads the called tool for
+    /// the next turn, within the limit of 127. New tools are always appended, so that the beginning of a request stays
+    /// in the provider's cache. The set of offered tools is part of the run and its snapshot.
     ///
     /// ```
     /// use tool_runtime::agent::Agent;

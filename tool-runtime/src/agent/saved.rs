@@ -119,8 +119,8 @@ impl Agent {
     /// reference allows a retry after an error.
     ///
     /// # Errors
-    /// The document belongs to another principal or tenant than the options name, its run has worked under more than 16
-    /// other policies, or the store failed.
+    /// The document belongs to another principal, tenant or caller than the options name; its run has worked under more
+    /// than 16 other policies, or sets of roles and attributes; or the store failed.
     pub async fn restore(
         &self,
         runner: &ToolRunner,

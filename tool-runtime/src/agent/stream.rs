@@ -24,9 +24,10 @@ const FULL: usize = 4 * BACKLOG;
 ///
 /// The reader does not affect the run: a slow reader does not delay it, and a dropped stream does not cancel it. Unread
 /// bytes are bounded. Above 1 MiB, the stream leaves out the remaining deltas, sources, files, data, status texts and
-/// token counts of the response; above 4 MiB, the values of results too. A file is embedded up to 8 MiB; a larger file
-/// becomes a status. The stream always has the end of each call and of the request, and, if something was left out, a
-/// final `error` that reports this.
+/// token counts of the response; above 4 MiB, the values of results too. A file with data is embedded if its Base64
+/// text has at most 8 MiB (a file of 6 MiB); for a larger file, the stream has only a status text. The stream always
+/// has the end of each call that it shows and of the request, and, if something was left out, a final `error` that
+/// reports this.
 ///
 /// ```
 /// use tool_runtime::agent::Agent;

@@ -27,7 +27,8 @@ impl Answering {
     }
 }
 
-/// The span `invoke_agent` of one request. If it is dropped before its end, it counts as cancelled.
+/// The span `invoke_agent` of one request, or of one call of [`Conversation::step`](crate::agent::Conversation::step).
+/// If it is dropped before its end, it records the error `cancelled`.
 pub(super) struct Invocation {
     span: Span,
     run: Run,
@@ -87,7 +88,7 @@ impl Drop for Invocation {
     }
 }
 
-/// The span `chat` of one turn of a model. If it is dropped before its end, it counts as cancelled.
+/// The span `chat` of one turn of a model. If it is dropped before its end, it records the error `cancelled`.
 pub(super) struct Chat<'a> {
     span: Span,
     answering: &'a Answering,

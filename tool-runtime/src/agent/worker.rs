@@ -132,15 +132,15 @@ impl Worker {
 
     /// Sets whether the worker skips runs of another version; `false` by default.
     ///
-    /// The version of a run is a hash of the instructions of the agent and of its graphs, the definitions of the
-    /// catalog, and the policy at the time of the model's first answer. A run has no version before that answer, or if
-    /// an earlier release of this library began it; every worker continues such a run. A skipped run stays due for
-    /// workers of its version. If such runs wait, the worker reports this to operators once, with the code
-    /// `other_version`.
+    /// The version of a run is a hash that is computed at the model's first answer. It covers the instructions of the
+    /// agent and of the catalog's graphs, whether the catalog's guidance follows them, the definitions that the catalog
+    /// was built with, and the policy. A run has no version before that answer, or if an earlier release of this
+    /// library began it; every worker continues such a run. A skipped run stays due for workers of its version. If such
+    /// runs wait, the worker reports this to operators once, with the code `other_version`.
     ///
-    /// The worker does not touch the calls of a skipped run either. A call whose worker died counts as running until a
-    /// worker of its version takes the run. Until then the call cannot be settled, and equal calls and calls with the
-    /// same effect key are refused. Waiting calls of a skipped run do not expire.
+    /// The worker does not touch the calls of a skipped run either. The store treats a call whose worker died as
+    /// running until a worker of its version takes the run. Until then the call cannot be settled, and equal calls and
+    /// calls with the same effect key are refused. Waiting calls of a skipped run do not expire.
     pub const fn leave_other_versions(mut self, leave: bool) -> Self {
         self.leaves_others = leave;
         self

@@ -69,7 +69,8 @@ pub trait Elicit {
     /// whose members are strings, numbers, booleans and choices. It must not ask for secrets.
     ///
     /// # Errors
-    /// The client does not offer forms, the person declined, or the answer does not fit the form.
+    /// The client does not offer forms, `form` is not a form that a client can show, the person declined or closed it,
+    /// the client failed, or the answer does not fit the form.
     async fn ask(&self, message: &str, form: &Value) -> Result<Value, ClientError>;
 }
 
@@ -94,7 +95,7 @@ pub trait Sample {
     /// Sends `prompt` as one user message. Returns the text of the answer, which has at most `max_tokens` tokens.
     ///
     /// # Errors
-    /// The client does not offer its model, the request was declined, or the answer has no text.
+    /// The client does not offer its model, the request was declined, the client failed, or the answer has no text.
     async fn sample(&self, prompt: &str, max_tokens: u32) -> Result<String, ClientError>;
 }
 

@@ -8,8 +8,8 @@ use crate::capability::injected::Injected;
 use crate::capability::requirement::Requirement;
 
 /// Records the method calls on one borrowed capability. `#[capability]` generates an adapter that reports to it. It
-/// generates none for a trait whose block may not show all its methods: a trait that extends another capability, or has
-/// an attribute that may change its methods.
+/// generates none if the trait can have methods that the attribute does not see: if the trait extends another
+/// capability, or has an attribute that may change its methods.
 #[derive(Clone)]
 pub struct Recorder {
     note: Arc<Note>,

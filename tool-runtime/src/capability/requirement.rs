@@ -8,7 +8,8 @@ use crate::tool::ToolEffect;
 /// The source from which the runner takes an injected value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InjectedFrom {
-    /// [`Capabilities`](crate::Capabilities), bound once when the application starts.
+    /// [`Capabilities`](crate::Capabilities), bound once when the application starts, or the client of the call, for a
+    /// service that it offers.
     Capability,
     /// The connection broker, for each call. The text is the kind.
     Connection(&'static str),

@@ -51,7 +51,8 @@ impl CatalogBuilder {
         self
     }
 
-    /// Like [`collect`](Self::collect), but only tools of these crates. `-` and `_` count as the same.
+    /// Like [`collect`](Self::collect), but only tools of these crates. In the names of crates, `-` and `_` are
+    /// equivalent.
     pub fn crates<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.crates.extend(names.into_iter().map(|name| name.into().replace('-', "_")));
         self.collect()
@@ -99,8 +100,8 @@ impl CatalogBuilder {
     /// # Errors
     /// Every problem of every tool: illegal and colliding names, invalid schemas, allowlists that do not fit their
     /// schema, rules for arguments that do not exist or do not fit them, evidence from tools that do not exist or show
-    /// nothing, and graphs (agents and scripts that run as tools) with tools that they cannot have. Also filters without
-    /// a match, and an empty catalog.
+    /// nothing, and graphs (agents and scripts that run as tools) with tools that they cannot have. Also filters
+    /// without a match, and, after [`collect`](Self::collect), a catalog without any authored or dynamic tool.
     pub fn build(self) -> Result<ToolCatalog, BuildError> {
         let mut problems = Vec::new();
         let registrations = self.registrations(&mut problems);
@@ -232,7 +233,7 @@ fn evidence(tools: &[Described], problems: &mut Vec<Problem>) {
     if tools.iter().all(|tool| tool.evidence.is_empty()) {
         return;
     }
-    // Maps each tool to whether its results can contain no evidence. A graph counts as a tool with evidence, because the
+    // Maps each tool to whether its results can contain no evidence. The value is `false` for a graph, because the
     // results of its calls are evidence.
     let linked = inventory::iter::<Registration>().map(|one| one.meta);
     let linked = linked.map(|meta| (meta.name, meta.redact.is_empty() && meta.model.is_empty()));

@@ -211,8 +211,8 @@ impl CompiledCatalog {
     }
 }
 
-/// Returns the violations that a validator found. `None` for a refusal without a violation, which counts as not
-/// checked.
+/// Returns the violations that a validator found. `None` for a refusal without a violation: the value is then
+/// treated as not checked.
 fn violations(checked: Result<(), Vec<Violation>>) -> Option<Vec<Violation>> {
     match checked {
         Ok(()) => Some(Vec::new()),

@@ -203,7 +203,8 @@ impl Problems<'_> {
         }
     }
 
-    /// Reports rules for arguments that do not exist, because they would protect nothing.
+    /// Reports rules for arguments that do not exist, because such rules would protect nothing. Also reports evidence
+    /// for arguments whose type cannot have evidence.
     fn said_about_arguments(&mut self, spec: &ToolSpec) {
         let says = !(spec.sensitive.is_empty() && spec.evidence.is_empty() && spec.require_any.is_empty());
         if spec.no_schema.is_some() || !says {
@@ -255,7 +256,8 @@ impl Problems<'_> {
         }
     }
 
-    /// Reports a `once` key that the arguments of some calls could not fill.
+    /// Reports a `once` key that does not fit the tool: a key of a tool without effects, a key that is probably meant
+    /// to contain an argument, and a key with an argument that is sensitive, unknown or missing in some calls.
     fn once(&mut self, spec: &ToolSpec) {
         let Some(once) = &spec.once else { return };
         if spec.effect == ToolEffect::ReadOnly || spec.execution == Execution::Client {

@@ -1,6 +1,7 @@
 //! Picking the tools that fit a request.
 //!
-//! The ranking is lexical (BM25F over the fields of a definition), deterministic, and gives its reasons.
+//! The ranking compares words (BM25F over the fields of a definition). It is deterministic, and each pick lists the
+//! words that led to it.
 
 mod catalog_words;
 mod fields;
@@ -107,8 +108,8 @@ impl Default for PickOptions {
 pub struct Pick {
     /// The name of the tool.
     pub name: ToolName,
-    /// The score, from 0 to 1, in proportion to the best score that a tool could have for this query. Scores of
-    /// different queries are not comparable.
+    /// The score, from 0 to 1: the share of the best score that a tool could have for this query, 1 for a tool whose
+    /// name is in the query, or the score of a [`Scorer`]. Scores of different queries are not comparable.
     pub score: f64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) reasons: Vec<PickReason>,
@@ -119,9 +120,9 @@ pub struct Pick {
 
 impl Pick {
     /// Returns the words of the query that were found, the most important first. Each item has the word without case
-    /// and accents (or two adjacent words), the part of the definition that contains it
-    /// (`name`, `description`, `argument`, `argument_description`, `argument_value`, `namespace` or `also`), and its
-    /// share of the score, from 0 to 1.
+    /// and accents (or two adjacent words), the part of the definition that contains it (`name`, `description`,
+    /// `argument`, `argument_description`, `argument_value`, `namespace` or `also`), and its share of the score, from 0
+    /// to 1. Empty if a [`Scorer`] set the score.
     pub fn reasons(&self) -> impl Iterator<Item = (&str, &'static str, f64)> {
         self.reasons.iter().map(|reason| (&*reason.word, reason.field(), reason.share))
     }

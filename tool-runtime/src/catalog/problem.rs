@@ -6,29 +6,32 @@ use crate::tool::Location;
 /// The kind of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CatalogProblemKind {
-    /// No tool was collected, or none of a crate that a filter names.
+    /// No tool was collected, or none of a crate or a namespace that a filter names.
     Empty,
     /// A name is not legal.
     Name,
-    /// Two names are the same, or look the same.
+    /// Two names are the same or look the same, or two sources of tools have the same prefix.
     Collision,
     /// A schema cannot be used.
     Schema,
-    /// An allowlist does not fit its schema.
+    /// An allowlist does not fit its schema, names `$media` although the tool returns no files, or names `$error`
+    /// although no MCP server publishes the tool.
     Redaction,
     /// A capability has a stronger effect than the tool declares.
     Effect,
     /// The description is empty.
     Description,
-    /// A rule names an argument that does not exist.
+    /// A rule names an argument that does not exist, or the effect key (`once`) does not fit the tool or its arguments.
     Argument,
     /// The sentence for deciders (`summary`) cannot be written.
     Summary,
-    /// An argument's evidence comes from a tool that does not exist or shows nothing, or no value can have evidence.
+    /// An argument's evidence comes from a tool that does not exist or shows nothing, or the argument's type cannot
+    /// have evidence.
     Evidence,
     /// The declaration does not fit the place where the tool is executed.
     Execution,
-    /// A graph (an agent or a script that runs as a tool) names a tool that it cannot use, or no tool.
+    /// A graph (an agent or a script that runs as a tool) names a tool that it cannot use, names no tool, or has no
+    /// version.
     Graph,
 }
 

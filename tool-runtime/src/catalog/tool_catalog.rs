@@ -271,9 +271,9 @@ impl ToolCatalog {
     /// Picks the tools whose definitions fit a query best. The tools that the options always pick come first. The same
     /// catalog, query and options give the same picks on every platform.
     ///
-    /// Names, descriptions and arguments are compared word by word, without case, accents and endings. The first call,
-    /// and the first call after a server listed its tools, reads all definitions. Other calls take well under a
-    /// millisecond for thousands of tools.
+    /// The words of names, titles, descriptions, arguments and `also` are compared, without case, accents and endings.
+    /// The first call, and the first call after a server listed its tools, reads all definitions. Other calls take well
+    /// under a millisecond for thousands of tools.
     ///
     /// ```
     /// use tool_runtime::catalog::PickOptions;

@@ -17,9 +17,10 @@ use crate::error::ToolError;
 /// on which the decision depends. A value that always changes, such as the time, would invalidate every approval.
 ///
 /// A call has at most 8 statements; with more, the precondition fails. The person reads up to 64 characters of a name
-/// and 80 of a value; values are compared as a whole. A string is masked if it contains the value of a sensitive
-/// argument, or the name of a member in such a value that the schema does not declare. Another form of the value, such
-/// as a rounded number, is not recognised.
+/// and 80 of a value; values are compared as a whole. If the call has sensitive arguments, a name or a value is masked
+/// if it contains the value of one of them, or the name of a member in such a value that the schema does not declare,
+/// or if it is longer than 16 KiB. A sensitive value of fewer than four characters is recognised only as a separate
+/// word. Another form of the value, such as a rounded number, is not recognised.
 ///
 /// ```
 /// use std::sync::Arc;

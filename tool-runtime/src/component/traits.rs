@@ -90,8 +90,10 @@ pub trait ToolComponent: Sized + Send + 'static {
     ///
     /// The runner calls this method whenever it continues a run: when the run gets the call again, in a restored
     /// conversation, when a worker or a durable executor takes over the run, and in
-    /// [`ToolRunner::sweep`](crate::ToolRunner::sweep) for an approved call. Without this method, the outcome stays
-    /// `outcome_unknown`. The runner runs an `idempotent` tool again instead.
+    /// [`ToolRunner::sweep`](crate::ToolRunner::sweep) for an approved call. It also calls the method before a new call
+    /// with the same arguments as an earlier call whose outcome is unknown, unless more than one such earlier call
+    /// blocks the new call. `call` is then the earlier call. Without this method, the outcome stays `outcome_unknown`.
+    /// The runner runs an `idempotent` tool again instead.
     ///
     /// # Errors
     /// An error, a panic or a timeout leaves the outcome unknown. For a tool without a timeout, the limit is the

@@ -8,7 +8,7 @@ pub(super) use evidence::{ASK, WithoutEvidence, check_evidence, list_with};
 use crate::call::Violation;
 use crate::json::Tree;
 
-/// Refuses arguments that contain none of the named ones. A `null` argument counts as absent.
+/// Refuses arguments that contain none of the named ones. A `null` argument is treated as absent.
 #[must_use]
 pub(crate) fn check_require_any<S: AsRef<str>>(arguments: &Tree<'_>, names: &[S]) -> Option<Violation> {
     let given = |name: &S| arguments.get(name.as_ref()).is_some_and(|value| !value.is_null());

@@ -85,9 +85,9 @@ enum Runs {
 }
 
 impl DynamicTool {
-    /// Creates a tool with a schema of draft-07 or 2020-12. Without [`redact`](Self::redact), every call is refused.
-    /// The name needs a namespace: write `core__clock`, or `clock` with [`namespace`](Self::namespace). A catalog
-    /// refuses a name without one.
+    /// Creates a tool with a schema of draft-07 or 2020-12. Every call is refused without an allowlist, which is set
+    /// here with [`redact`](Self::redact), or in the policy with `tools.NAME.redact`. The name needs a namespace: write
+    /// `core__clock`, or `clock` with [`namespace`](Self::namespace). A catalog refuses a name without one.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -167,7 +167,8 @@ impl DynamicTool {
         Self { no_schema, ..Self::new(name, description, json!({"type": "object"}), effect, handler) }
     }
 
-    /// Lets calls of a tool [without a schema](Self::without_schema) run, each after an approval.
+    /// Requires an approval for each call of a tool [without a schema](Self::without_schema), even if the tool is
+    /// `read_only`, and lets calls with effects run after it. Has no effect on any other tool.
     pub fn approve_each(mut self) -> Self {
         self.no_schema = self.no_schema.and(Some(NoSchemaMode::ApproveEach));
         self
@@ -298,8 +299,8 @@ impl DynamicTool {
         self
     }
 
-    /// Requires that the value of the argument has appeared in the run before. `tool` is the tool that lists such
-    /// values.
+    /// Requires that the value of the argument has appeared before in a result of the run or in a message of the user.
+    /// `tool` is the tool that lists such values; hints to the model name it if the model can call it.
     pub fn evidence(mut self, argument: impl Into<String>, tool: impl Into<String>) -> Self {
         self.evidence.insert(argument.into(), tool.into());
         self
@@ -318,8 +319,9 @@ impl DynamicTool {
     }
 
     /// Sets the effect key, with the names of arguments in braces: `refund:{payment_id}`. In a tenant, calls with an
-    /// equal key take effect once; a later call gets the result of the first. A catalog refuses names that the schema
-    /// does not have, and names of sensitive or optional arguments.
+    /// equal key take effect once; a later call gets the result of the first. A catalog refuses the effect key of a
+    /// `read_only` tool or of a client tool. It also refuses a key with names that the schema does not have, or with
+    /// names of sensitive or optional arguments.
     pub fn once(self, key: impl Into<Arc<str>>) -> Self {
         self.once_in(OnceScope::Tenant, key.into())
     }

@@ -95,7 +95,7 @@ impl HttpModelBuilder {
 
     /// Sets the time limit for the first byte of an answer, including the connection; 60 seconds by default. Without
     /// streaming, the first byte comes when the whole answer is written, so the default is then the
-    /// [`timeout`](Self::timeout) of the turn. A request that gets no response is repeated at most once.
+    /// [`timeout`](Self::timeout) of the turn. A request that gets no response in time is repeated at most once.
     pub const fn first_byte_timeout(mut self, timeout: Duration) -> Self {
         self.settings.first_byte_timeout = Some(timeout);
         self
@@ -115,9 +115,10 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets the maximum number of retries of a request; two by default. A request is retried if it had no connection,
-    /// or if the status of the answer is 408, 409, 429 or 5xx. A request that got no response in time is retried once.
-    /// An `x-should-retry` header in the answer takes precedence over the status.
+    /// Sets the maximum number of retries of a request; two by default. A request is retried if the connection could
+    /// not be opened or broke before the response began, or if the status of the answer is 408, 409, 429 or 5xx. A
+    /// request that got no response in time is retried once. No retry begins after the [`timeout`](Self::timeout) of
+    /// the turn. An `x-should-retry` header in the answer takes precedence over the status.
     pub const fn retries(mut self, times: u32) -> Self {
         self.settings.retries.times = times;
         self

@@ -53,11 +53,11 @@ const MOST_REPORTED: usize = 1024;
 /// Webhooks](https://www.standardwebhooks.com/).
 ///
 /// A notice reports a change of a call; the policy's table `notices` enables notices. The notifier sends each notice
-/// until the receiver answers with a 2xx status in time, at most ten times in about three days. The waits between the
-/// attempts grow, and a receiver can extend them with `retry-after`. A receiver can get a notice more than once, always
-/// with the same `webhook-id`. Several processes can send the notices of one store; only one of them at a time sends a
-/// notice. Redirects are not followed, and bodies of answers are not read. After the status 410, this notifier begins
-/// no attempt for an hour.
+/// until the receiver answers with a 2xx status in time, at most ten times. The waits between the attempts grow;
+/// together they take between 38 and 76 hours. A receiver can extend each wait with `retry-after`, up to 24 hours. A
+/// receiver can get a notice more than once, always with the same `webhook-id`. Several processes can send the notices
+/// of one store; only one of them at a time sends a notice. Redirects are not followed, and bodies of answers are not
+/// read. After the status 410, this notifier begins no attempt for an hour.
 ///
 /// ```no_run
 /// use std::sync::Arc;

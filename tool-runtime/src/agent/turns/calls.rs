@@ -26,8 +26,8 @@ pub(in crate::agent) enum Action {
 impl Turns {
     /// Finishes a waiting call. A call that another process finished gets the result of its record.
     ///
-    /// The call counts as begun while this runs, so that the history after a dropped future never reports it as not
-    /// run. Returns the mismatch if the action does not fit; the call then still waits.
+    /// The state of the call is `Running` during this method, so that the history after a dropped future never reports
+    /// it as not run. Returns the mismatch if the action does not fit; the call then still waits.
     pub(in crate::agent) async fn act(
         &mut self,
         id: &CallId,

@@ -115,7 +115,7 @@ impl Turns {
         let answer = typed::take_answer(self.state.typed.as_ref(), &mut decoded, &mut parts);
         let by_call = by_call > decoded.calls.len();
         let message = Message::Assistant(parts);
-        // The text of a refusal counts as the model's text.
+        // The text includes the text of a refusal.
         let text = message.text();
         let has_parts = !matches!(&message, Message::Assistant(parts) if parts.is_empty());
         let Decoded { calls, finish, error, .. } = decoded;

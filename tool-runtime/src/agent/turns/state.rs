@@ -28,7 +28,7 @@ pub(in crate::agent) struct ConversationState {
     /// The type of the answer to that message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::agent) typed: Option<Typed>,
-    /// The number of model turns since the last message of the user.
+    /// The number of requests to the model since the last message of the user, including requests without an answer.
     pub(in crate::agent) asked: u32,
     pub(in crate::agent) turns: Vec<ModelTurn>,
     /// The version under which the first turn was taken. `None` before the first turn, and for conversations of earlier

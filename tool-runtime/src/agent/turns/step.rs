@@ -81,7 +81,8 @@ impl Turns {
         }
     }
 
-    /// Returns the name of the next unit, and whether calls run in it. A repeated step has the same name.
+    /// Returns the name of the next unit of work (see [`Durable`](crate::agent::Durable)), and whether calls run in it.
+    /// A repeated step has the same name.
     pub(in crate::agent) fn next_unit(&self) -> (String, bool) {
         let turns = self.state.turns.len();
         match self.state.open.iter().position(|slot| matches!(slot.progress, CallState::Running | CallState::Queued)) {

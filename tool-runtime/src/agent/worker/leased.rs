@@ -229,8 +229,8 @@ impl LeasedRun {
     /// [`release`](Self::release) makes the run due.
     ///
     /// # Errors
-    /// The input does not fit ([`Conversation::accept`]); the conversation is unchanged. Another process has the run
-    /// ([`StoreError::Fenced`]), or the store failed: another process continues after the last step that was saved.
+    /// The errors of [`Conversation::accept`]. Also: another process has the run ([`StoreError::Fenced`]), or the store
+    /// failed. Another process then continues after the last step that was saved.
     pub async fn receive(&mut self, conversation: &mut Conversation, input: Input) -> Result<TurnOutcome, ResumeError> {
         let ended = match self.lease.attend(self.lease_duration, Box::pin(conversation.accept(input))).await {
             Ok(Ok(())) => self.take_steps(conversation).await,

@@ -3,11 +3,11 @@
 //! A lane is the group of the runs of one tenant and one version (a hash of instructions, catalog and policy). Runs
 //! without a tenant are grouped by their principal.
 //!
-//! A poll first lists the runs that have been due for the longest time. If they fit in one page, these are all due
-//! runs. Otherwise the poll walks through the lanes, beginning where the last poll ended, so that a tenant with many
-//! due runs does not delay the other tenants. A poll lists a bounded number of rows, even if it can take none of the
-//! runs. After a walk that took nothing, the worker walks again after [`POLL`], or when one of its runs has ended. The
-//! file is long because of its tests.
+//! A poll first lists the runs that have been due for the longest time. If they do not fill a page of 256 runs, these
+//! are all due runs. Otherwise the poll walks through the lanes, beginning where the last poll ended, so that a tenant
+//! with many due runs does not delay the other tenants. A poll lists a bounded number of rows, even if it can take none
+//! of the runs. After a walk that took nothing, the worker walks again after [`POLL`], or when one of its runs has
+//! ended. The file is long because of its tests.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -13,9 +13,11 @@ pub(crate) enum LockVerdict {
     Unchanged,
     /// Calls and results work as before.
     Patch,
-    /// The tool accepts or shows more than before.
+    /// The tool was added, accepts or shows more than before, has a weaker effect, fewer possible outputs or another
+    /// effect key, or became idempotent.
     Minor,
-    /// Valid calls are refused or mean something else, or shown values are missing.
+    /// The tool was removed, valid calls are refused or mean something else, shown values are missing or can have other
+    /// forms, the effect is stronger, or the change cannot be judged.
     Major,
 }
 
@@ -65,9 +67,10 @@ impl LockChange {
         Self { pointer: pointer.into(), verdict, mark: mark.into(), message: message.into() }
     }
 
-    /// Returns the verdict by semantic versioning: `patch` if calls and results work as before; `minor` if the tool
-    /// accepts or shows more than before; or `major` if valid calls are refused or mean something else, or shown
-    /// values are missing.
+    /// Returns the verdict by semantic versioning: `patch` if calls and results work as before; `minor` if the tool was
+    /// added, accepts or shows more than before, has a weaker effect, fewer possible outputs or another effect key, or
+    /// became idempotent; or `major` if the tool was removed, valid calls are refused or mean something else, shown
+    /// values are missing or can have other forms, the effect is stronger, or the change cannot be judged.
     #[must_use]
     pub const fn verdict(&self) -> &'static str {
         self.verdict.as_str()

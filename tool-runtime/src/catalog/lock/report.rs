@@ -11,12 +11,13 @@ use crate::catalog::lock::text::Entries;
 use crate::catalog::lock::{LockChange, LockMark, LockVerdict};
 use crate::text::plain;
 
-/// The maximum number of lines of a report as text.
+/// The number of lines after which a report as text lists no further tool.
 const MAX_LINES: usize = 1_000;
 
 /// The differences between two locks: the tools that changed, by name.
 ///
-/// As text, it has a line for each tool and a line for each change. After 1,000 lines it only counts tools.
+/// As text, it has a line for each tool and a line for each change. After 1,000 lines it lists no further tool, and
+/// ends with the number of the remaining ones.
 ///
 /// [`ToolLock`](crate::catalog::ToolLock) has an example.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -15,7 +15,7 @@ use crate::text::sentence;
 /// The conflict markers that a merge leaves at the beginning of a line. No line of a lock begins with one.
 const MARKS: [&str; 4] = ["<<<<<<<", "|||||||", "=======", ">>>>>>>"];
 
-/// The longest message about an entry, in bytes.
+/// The maximum length of the message about an unreadable entry, in bytes.
 const MESSAGE: usize = 300;
 
 /// The longest schema that is read, in bytes. A catalog accepts at most 64 KiB (`schema::texts::MAX_BYTES`).

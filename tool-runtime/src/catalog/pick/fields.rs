@@ -1,11 +1,11 @@
-//! The searched parts of a definition, and their weights.
+//! The fields of a definition that picking searches, and their weights in the ranking by BM25F.
 
 use serde_json::Value;
 
 use crate::text::cut;
 use crate::tool::{ToolSpec, is_discovered};
 
-/// A part of a definition that is searched.
+/// A field of a definition that picking searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PickField {
@@ -34,7 +34,7 @@ pub(super) struct Settings {
     pub(super) weight: f64,
     /// The discount for a field that is longer than the average, from 0 to 1.
     pub(super) length: f64,
-    /// The number of bytes that are read, so that a long description cannot match every query.
+    /// The maximum number of bytes that are read, so that a long description cannot match every query.
     pub(super) max_bytes: usize,
     /// Whether two adjacent words also count as one word.
     pub(super) pairs: bool,
@@ -48,11 +48,12 @@ pub(super) const SETTINGS: [Settings; FIELDS] = [
     Settings { field: PickField::ArgumentDescription, weight: 0.3, length: 0.4, max_bytes: 8 << 10, pairs: false },
     Settings { field: PickField::ArgumentValue, weight: 0.75, length: 0.4, max_bytes: 4 << 10, pairs: false },
     Settings { field: PickField::Namespace, weight: 0.25, length: 0.75, max_bytes: 1 << 10, pairs: false },
-    // The corpus has no `also` words, so this is chosen by hand: less than the name, regardless of the number of words.
+    // The corpus has no `also` words, so this weight is chosen by hand. It is lower than that of the name, and a tool
+    // with many `also` words gets no discount.
     Settings { field: PickField::Also, weight: 2.0, length: 0.0, max_bytes: 1 << 10, pairs: true },
 ];
 
-/// Returns the text of each field, cut to its length.
+/// Returns the text of each field, truncated to its `max_bytes`.
 pub(super) fn texts(spec: &ToolSpec) -> [String; FIELDS] {
     let (namespace, name) = split(spec.name.as_str());
     let title = spec.title.as_deref().unwrap_or_default();

@@ -12,8 +12,8 @@ use crate::text::pointer;
 /// The maximum number of bytes of an id; longer strings are texts that may mention ids.
 const LONGEST_ID: usize = 256;
 
-/// The maximum number of ids (`MOST_IDS`) and of bytes of text (`MOST_TEXT`) that one run keeps. Later ids and texts
-/// are not evidence.
+/// The maximum number of ids (`MOST_IDS`) and of bytes of text (`MOST_TEXT`) that one run keeps. An id or a text that
+/// does not fit is not evidence.
 const MOST_IDS: usize = 100_000;
 const MOST_TEXT: usize = 4 << 20;
 

@@ -157,7 +157,8 @@ impl<'a> Comparison<'a, '_> {
     }
 }
 
-/// Returns the tighter one of the inclusive and the exclusive bound. `None` for a minimum length of zero.
+/// Returns the tighter one of the inclusive and the exclusive bound. `None` without a bound, and for a `minLength`,
+/// `minItems` or `minProperties` of zero, which excludes nothing.
 fn bound(view: &View<'_>, keyword: &str, excluding: &str, is_least: bool) -> Option<Bound> {
     // Upper bounds are negated, so that the larger number is the tighter bound in both directions.
     let sign = |exact: Exact| if is_least { exact } else { exact.negated() };
