@@ -118,7 +118,8 @@ impl McpServerBuilder {
         self
     }
 
-    /// Sets how many calls may be suspended at a time, of all clients together; 1,024 by default. A call beyond the
+    /// Sets how many calls may be suspended at a time, of all clients together; 1,024 by default. The limit also counts
+    /// the tasks and results that [`max_tasks_per_principal`](Self::max_tasks_per_principal) names. A call beyond the
     /// limit is withdrawn, and refused with the error -32000, `"code": "too_many_tasks"` and the limit. With 0 the
     /// server has no tasks, but 1,024 calls may still be suspended.
     pub fn max_tasks(mut self, tasks: usize) -> Self {
@@ -127,8 +128,9 @@ impl McpServerBuilder {
     }
 
     /// Sets how many calls of one principal of a tenant may be suspended at a time; 64 by default. The limit also
-    /// counts tasks that ended less than ten minutes ago, and results that their client has not fetched. A call beyond
-    /// the limit is withdrawn and refused, as in [`max_tasks`](Self::max_tasks).
+    /// counts running calls whose questions have made them tasks, tasks that ended less than ten minutes ago, and
+    /// results that their client has not fetched. A call beyond the limit is withdrawn and refused, as with
+    /// [`max_tasks`](Self::max_tasks).
     pub fn max_tasks_per_principal(mut self, tasks: usize) -> Self {
         self.max_tasks_each = tasks;
         self
@@ -156,11 +158,12 @@ impl McpServerBuilder {
     ///
     /// # Errors
     /// An exposed tool does not exist and no MCP server can list it later, or a client of the application executes it.
-    /// An exposed name is one that clients may reject, or two tools have the same name.
+    /// An exposed name is one that clients may reject, or two tools have the same name. The schema of a tool that the
+    /// policy allows marks an argument for a header (`x-mcp-header`), and the mark is invalid.
     ///
     /// It is also an error if calls can be suspended for an approval that no person can give: the runner has approvals
     /// and its default store, and the client may not decide either, because [`ask_clients`](Self::ask_clients) or the
-    /// policy does not allow it. [`without_approvers`](Self::without_approvers) lifts this rule. A call can be
+    /// policy does not allow it. After [`without_approvers`](Self::without_approvers) it is not an error. A call can be
     /// suspended by a rule of the policy, or because the outcome of an earlier call with the same arguments is unknown.
     pub fn build(self) -> Result<McpServer, BuildError> {
         let Self { runner, authenticator, name: (name, version), instructions, exposed, .. } = self;

@@ -27,7 +27,7 @@ use crate::store::{PendingCall, StoreError};
 /// How long a task can be queried after its call has ended.
 const KEPT: Duration = Duration::from_secs(10 * 60);
 
-/// The number of refused decisions after which a client is not asked the same question again.
+/// How many times a client is asked the same question again because its decision was refused.
 pub(super) const MOST_REFUSED: usize = 3;
 
 /// The tasks of one run.
