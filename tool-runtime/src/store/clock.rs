@@ -71,11 +71,12 @@ impl Clock for SystemClock {
 pub(crate) struct StoreClock {
     /// How far the store's clock is ahead of the machine's, in microseconds.
     ahead: AtomicI64,
-    /// The moment at which the store's time was last read. `None` if it was not read yet.
+    /// The moment at which the store's time was last read. `None` if it was not read yet, or if the machine's clock was
+    /// set while it was read.
     known: Mutex<Option<Moment>>,
 }
 
-/// The difference up to which a clock counts as correct, in microseconds.
+/// The difference below which a clock is treated as correct, in microseconds.
 const NEAR: i64 = 1_000_000;
 
 impl StoreClock {

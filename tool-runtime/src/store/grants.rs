@@ -52,7 +52,9 @@ impl StoredGrant {
 
     /// Revokes the grant, so that later calls require an approval again. A [`DecisionRecord`] with
     /// [`DecisionKind::Revoked`](crate::store::DecisionKind::Revoked), in the run of the call from which the grant was
-    /// made, names the decider, the grant and the store's time.
+    /// made, names the decider, the grant and the store's time. If that run was purged or erased, the record is in the
+    /// run `tool-runtime:retention`, without arguments and without the principal of the grant. It then does not name a
+    /// decider who is that principal.
     ///
     /// No policy is checked, so pass only a person whom the application has authenticated and permits to revoke.
     /// Returns `false`, without a change or a record, if the grant does not exist, if the decider belongs to another

@@ -89,8 +89,8 @@ impl Verified {
 /// if the application's verifier returns them.
 ///
 /// When the token of a request expires, the stream of its response or notifications ends, as if the client had closed
-/// it. In the protocol revision 2026-07-28 this cancels the call. In a session the call continues within its own
-/// limits, and a request with a new token gets its answer.
+/// it. In the protocol revision 2026-07-28 this cancels the call. In a session, the call continues within its own
+/// limits, and the client can get the answer with a request that has a new token.
 ///
 /// ```
 /// use tool_runtime::mcp::serve::{Authorization, HttpOptions, Peer, Verified};

@@ -164,7 +164,8 @@ impl McpServerBuilder {
     /// It is also an error if calls can be suspended for an approval that no person can give: the runner has approvals
     /// and its default store, and the client may not decide either, because [`ask_clients`](Self::ask_clients) or the
     /// policy does not allow it. After [`without_approvers`](Self::without_approvers) it is not an error. A call can be
-    /// suspended by a rule of the policy, or because the outcome of an earlier call with the same arguments is unknown.
+    /// suspended by a rule of the policy, or because the outcome of an earlier call with the same arguments or the same
+    /// effect key (`once`) is unknown.
     pub fn build(self) -> Result<McpServer, BuildError> {
         let Self { runner, authenticator, name: (name, version), instructions, exposed, .. } = self;
         let Self { max_calls, max_calls_each, max_tasks, max_tasks_each, ask_clients, has_approvers, .. } = self;
