@@ -38,7 +38,8 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
 }
 
 impl dyn Clock {
-    /// Returns the machine's clock, which is the default of runners and stores.
+    /// Returns the machine's clock, which is the default of stores. It is also the default of runners, which correct it
+    /// by the time of their store.
     ///
     /// ```
     /// use tool_runtime::store::Clock;

@@ -67,8 +67,9 @@ impl StoredGrant {
         transact(store, keys, change).await
     }
 
-    /// Whether the grant is valid by the clock of a run. `false` for a grant that allows calls if that clock is before
-    /// the time when the grant was made. Otherwise, a clock that jumped back could extend the lifetime of the grant.
+    /// Whether the grant is valid by the clock of a run. `false` for a grant that allows calls if that clock is more
+    /// than a minute before the time when the grant was made. Otherwise, a clock that jumped back could extend the
+    /// lifetime of the grant.
     fn is_in_force(&self, now: Timestamp) -> bool {
         let is_early = self.verdict != Verdict::Deny && is_before(now, self.created_at);
         !self.is_expired(now) && !is_early

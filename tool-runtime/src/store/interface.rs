@@ -167,9 +167,9 @@ pub trait Store: Send + Sync {
     }
 
     /// Returns suspended calls, oldest first. All conditions of the filter apply to the [open
-    /// record](Self::open_records) of a call, except `after` and `limit`. The time of that record is the arrival of the
-    /// call. Calls that cannot be read, such as those of a newer version of the library, are errors at the end of the
-    /// list, whatever the filter.
+    /// record](Self::open_records) of a call, except `after` and `limit`; the filter's times are compared with the
+    /// arrival of the call. Calls that cannot be read, such as those of a newer version of the library, are errors at
+    /// the end of the list, whatever the filter.
     ///
     /// # Errors
     /// The store cannot be reached.

@@ -50,8 +50,9 @@ pub struct UnfinishedCall {
 
 impl dyn Store + '_ {
     /// Returns the calls that began and have not ended, oldest first. All conditions of the filter apply, except
-    /// `after`. Its times are compared with the arrival of the call. Suspended calls have not begun, so they are not
-    /// included. Documents that cannot be read are errors at the end of the list; the limit does not count them.
+    /// `after`; the filter's times are compared with the arrival of the call. Suspended calls have not begun, so they
+    /// are not included. Documents that cannot be read are errors at the end of the list; the limit does not count
+    /// them.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -105,8 +106,8 @@ impl dyn Store + '_ {
     }
 
     /// Returns the records of the calls that ended as `outcome_unknown` and were not settled, oldest first. All
-    /// conditions of the filter apply, except `after`. Its times are compared with the end of the call. Calls of tools
-    /// that may be repeated, of graphs and of client tools are not included.
+    /// conditions of the filter apply, except `after`; the filter's times are compared with the end of the call. Calls
+    /// of tools that may be repeated, of graphs and of client tools are not included.
     /// [`RunQueue::settle`](crate::agent::RunQueue::settle) settles a call. Documents that cannot be read are errors at
     /// the end of the list; the limit does not count them.
     ///

@@ -9,8 +9,8 @@ use rmcp::model::Extensions;
 use crate::mcp::serve::auth::Verified;
 use crate::runner::RunOptions;
 
-/// Decides on whose behalf a request acts. The returned options name the principal, tenant, roles, session and
-/// connections of its run.
+/// Decides on whose behalf a request acts. The returned options name the principal, tenant, roles, attributes, tools,
+/// session and connections of its run.
 ///
 /// The server calls it for every request about tools or tasks, even within a session. A session belongs to the party
 /// that began it: a request is refused if its principal, tenant, roles, attributes, tools or connections differ. A

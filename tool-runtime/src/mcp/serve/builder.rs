@@ -103,15 +103,17 @@ impl McpServerBuilder {
         self
     }
 
-    /// Sets how many calls may run at a time, of all clients together; 1,024 by default, and 0 counts as 1. A call
-    /// beyond the limit is refused with the error -32000 and `"code": "busy"`, before it reaches the gate.
+    /// Sets how many calls may run at a time, of all clients together; 1,024 by default, and 0 means 1. A call beyond
+    /// the limit is refused with the error -32000 and `"code": "busy"`, before it reaches the gate. A second limit of
+    /// the same size applies to subscriptions and held requests together: a further subscription is refused in the same
+    /// way, and a further request is answered at once instead of being held.
     pub fn max_calls(mut self, calls: usize) -> Self {
         self.max_calls = calls.max(1);
         self
     }
 
     /// Sets how many calls and subscriptions to changes of the tool list, counted together, one principal of a tenant
-    /// may have at a time; 512 by default, and 0 counts as 1. The server refuses a further one like a call beyond
+    /// may have at a time; 512 by default, and 0 means 1. The server refuses a further one like a call beyond
     /// [`max_calls`](Self::max_calls).
     pub fn max_calls_per_principal(mut self, calls: usize) -> Self {
         self.max_calls_each = calls.max(1);

@@ -22,8 +22,8 @@ use crate::registration::{DynamicTool, ToolServer as _};
 /// the first list of each server that had not answered by then. After that, neither the catalog nor a policy changes: a
 /// tool that its server changes is denied until a policy pins the new definition and a new catalog contains it. Each
 /// server has its own background task, which connects and lists tools, with growing waits between failed attempts.
-/// After the first list, it reconnects only for a call, a reported change or [`refresh`](Self::refresh). All servers
-/// start at the same time. Their tasks end with the last clone and the last catalog.
+/// After the first list, the task reconnects only for a call, a reported change or [`refresh`](Self::refresh). All
+/// servers start at the same time. Their tasks end when the last clone and the last catalog are dropped.
 ///
 /// [`connect`](Self::connect) waits for all servers, [`start`](Self::start) for none.
 ///

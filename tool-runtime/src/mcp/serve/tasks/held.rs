@@ -49,10 +49,11 @@ use crate::store::{PendingCall, StoreError};
 /// The interval at which a held request reports progress to its client and reads the changes of other processes.
 const BEAT: Duration = Duration::from_secs(5);
 
-/// How long a request is held beyond its time limit while a posted decision is carried out.
+/// The time for which a request is held at least while a posted decision is carried out. It begins with the hold, and
+/// again with an answer of the client.
 const CARRIED: Duration = Duration::from_secs(30);
 
-/// How long the client of a call may take to decide on it.
+/// How long a request is held at least while its client is asked whether the call may run.
 const DECIDES: Duration = Duration::from_secs(10 * 60);
 
 /// The age of a request from which the server assumes that its client may have stopped waiting. Applies to MCP
