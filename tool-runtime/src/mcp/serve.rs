@@ -33,11 +33,11 @@
 //! receives the part of a result that everyone may see (`redact`); fields that only the application's own model may see
 //! (`model`) are omitted. The principal of a request comes from the [`Authenticator`], never from the client. A call
 //! that needs an approval becomes a task (SEP-2663) if its client supports tasks. For any other client the server holds
-//! the request open for the policy's `[mcp] hold` (by default not at all), for half a minute while a posted decision is
-//! carried out, or for ten minutes while the client is asked to decide. If the call is still suspended then, the server
-//! answers `approval_required`. A call that runs is awaited. If the client repeats the call, it gets the outcome. An
-//! operator decides on the call. The client may decide only if both [`McpServerBuilder::ask_clients`] and the policy's
-//! `own_calls` allow it.
+//! the request open for the policy's `[mcp] hold` (by default not at all). If necessary, it holds the request longer:
+//! up to half a minute while a posted decision is carried out, up to ten minutes while the client is asked to decide,
+//! and until the end of a call that runs. If the call is still suspended then, the server answers `approval_required`.
+//! If the client repeats the call, it gets the outcome. An operator decides on the call. The client may decide only if
+//! both [`McpServerBuilder::ask_clients`] and the policy's `own_calls` allow it.
 //!
 //! A stdio connection, or an HTTP session, uses one run at a time. A new run starts when the policy's `[mcp] window`
 //! (an hour by default) has passed, or when a run without a budget has had many calls. The protocol revision 2026-07-28
