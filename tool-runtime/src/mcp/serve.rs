@@ -33,13 +33,16 @@
 //! receives the part of a result that everyone may see (`redact`); fields that only the application's own model may see
 //! (`model`) are omitted. The principal of a request comes from the [`Authenticator`], never from the client. A call
 //! that needs an approval becomes a task (SEP-2663) if its client supports tasks. For any other client the server holds
-//! the request open for at most the policy's `[mcp] hold` (by default not at all), and then answers
-//! `approval_required`. If the client repeats the call, it gets the outcome. An operator decides on the call. The
-//! client may decide only if both [`McpServerBuilder::ask_clients`] and the policy's `own_calls` allow it.
+//! the request open for the policy's `[mcp] hold` (by default not at all). If necessary, it holds the request longer:
+//! up to half a minute while a posted decision is carried out, up to ten minutes while the client is asked to decide,
+//! and until the end of a call that runs. If the call is still suspended then, the server answers `approval_required`.
+//! If the client repeats the call, it gets the outcome. An operator decides on the call. The client may decide only if
+//! both [`McpServerBuilder::ask_clients`] and the policy's `own_calls` allow it.
 //!
-//! A stdio connection, or an HTTP session, uses one run at a time; a new run starts when the policy's `[mcp] window`
-//! has passed. The protocol revision 2026-07-28 has no HTTP sessions, so each request is a separate run, without the
-//! labels and the evidence (ids that results showed) of earlier requests.
+//! A stdio connection, or an HTTP session, uses one run at a time. A new run starts when the policy's `[mcp] window`
+//! (an hour by default) has passed, or when a run without a budget has had many calls. The protocol revision 2026-07-28
+//! has no HTTP sessions, so each request is a separate run, without the labels and the evidence (ids that results
+//! showed) of earlier requests.
 //!
 //! The gate reads the arguments of a call as its client wrote them: a repeated key is refused, and a number keeps its
 //! digits. `rmcp` traces whole requests and results. A `tracing` subscriber that must not see values has to filter out
@@ -123,14 +126,15 @@ struct Served {
 }
 
 impl McpServer {
-    /// Returns a builder of a server. `authenticator` names the party that each request acts for.
+    /// Returns a builder of a server. `authenticator` returns the party (the principal with its tenant, roles and other
+    /// rights) that each request acts for.
     pub fn builder(runner: ToolRunner, authenticator: impl Authenticator + 'static) -> McpServerBuilder {
         McpServerBuilder::new(runner, Box::new(authenticator))
     }
 
     /// Closes the server. It refuses new connections and calls, and cancels calls that still run after `grace`. Returns
     /// when the calls have ended and written their records, at most five seconds after `grace`. The connections end
-    /// after that; the future of [`bind`](Self::bind) resolves with the last one.
+    /// after that. The future of [`bind`](Self::bind) resolves when the last connection has ended.
     pub async fn close(&self, grace: Duration) {
         self.0.calls.close(grace).await;
     }

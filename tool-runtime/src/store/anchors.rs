@@ -104,7 +104,7 @@ impl Window {
         for number in (0..=last.number).rev() {
             let anchor = match only(store, Key::anchor(number)).await {
                 Ok(Some(anchor)) => anchor,
-                // A bounded store drops the oldest anchors. Their heads count as not anchored.
+                // A bounded store drops the oldest anchors. Their heads are treated as not anchored.
                 Ok(None) => break,
                 // The heads of an unreadable anchor are anchored again. Otherwise no anchor could ever be made after
                 // it.

@@ -149,7 +149,8 @@ impl AuditRecord {
         }
     }
 
-    /// Returns the name of the tool, as the model wrote it. Empty if the record has no call.
+    /// Returns the name of the tool, as the model wrote it. Empty if the record has no call, and for an erased call of
+    /// a tool that the catalog did not have.
     #[must_use]
     pub fn tool(&self) -> &str {
         match self {
@@ -172,7 +173,8 @@ impl AuditRecord {
         }
     }
 
-    /// Returns the principal that the run acts for. `None` if the run has no principal.
+    /// Returns the principal that the run acts for. `None` if the run has no principal, or the record is erased. For
+    /// the record of a legal hold on a principal, returns that principal.
     #[must_use]
     pub fn principal(&self) -> Option<&Arc<str>> {
         match self {
@@ -183,7 +185,8 @@ impl AuditRecord {
         }
     }
 
-    /// Returns the tenant of the run. `None` if the run has no tenant.
+    /// Returns the tenant of the run. `None` if the run has no tenant. For the record of a legal hold, returns the
+    /// tenant that the hold names.
     #[must_use]
     pub fn tenant(&self) -> Option<&Arc<str>> {
         match self {

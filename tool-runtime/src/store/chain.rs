@@ -172,9 +172,9 @@ pub(crate) enum Broken {
     Unreadable,
     /// The store indexes the record under values that the record does not contain.
     Misfiled,
-    /// The record states a removal, and its signature is wrong.
+    /// The record states a removal or a legal hold, and its signature is wrong.
     Forged,
-    /// The record states a removal, and the key of its signature is not known.
+    /// The record states a removal or a legal hold, and the key of its signature is not known.
     Unchecked,
     /// The record is erased, and no signed record lists it.
     Unlisted,

@@ -38,7 +38,8 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
 }
 
 impl dyn Clock {
-    /// Returns the machine's clock, which is the default of runners and stores.
+    /// Returns the machine's clock, which is the default of stores. It is also the default of runners, which correct it
+    /// by the time of their store.
     ///
     /// ```
     /// use tool_runtime::store::Clock;
@@ -71,11 +72,12 @@ impl Clock for SystemClock {
 pub(crate) struct StoreClock {
     /// How far the store's clock is ahead of the machine's, in microseconds.
     ahead: AtomicI64,
-    /// The moment at which the store's time was last read. `None` if it was not read yet.
+    /// The moment at which the store's time was last read. `None` if it was not read yet, or if the machine's clock was
+    /// set while it was read.
     known: Mutex<Option<Moment>>,
 }
 
-/// The difference up to which a clock counts as correct, in microseconds.
+/// The difference below which a clock is treated as correct, in microseconds.
 const NEAR: i64 = 1_000_000;
 
 impl StoreClock {

@@ -12,7 +12,8 @@ use crate::call::{
 use crate::store::{AuditRecord, GrantOrigin, PendingCall, StoredGrant};
 use crate::tool::ToolName;
 
-/// The record of a decision on a suspended call, or of an answer to such a call.
+/// The record of a decision on a suspended call, or of an answer to such a call. An erased record lacks the principal,
+/// the deciders, the question, the digests, the arguments and the other values.
 ///
 /// [`AuditRecord`] has an example.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -61,8 +62,8 @@ pub struct DecisionRecord {
     /// number. The call waits until both are equal. `None` for every other decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approvals: Option<(u32, u32)>,
-    /// For the last of several required approvals: the other deciders whose approvals count. If a snapshot, a token or
-    /// a graph brought an approval from another store, that store has its record.
+    /// For the last of several required approvals: the other deciders whose approvals were counted. If a snapshot, a
+    /// token or a graph brought an approval from another store, that store has its record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Decider>,
     /// The result of a call that is settled as [`Happened`](DecisionKind::Happened), with only the parts that the
@@ -383,7 +384,7 @@ impl DecisionRecord {
 
     fn mismatched(self, mismatch: DecisionError) -> Self {
         let (outcome, mismatch) = (Outcome::ApprovalMismatch, Some(mismatch));
-        // An approval that does not count is not a partial approval.
+        // A refused approval is not a partial approval.
         let refused = Some(DecisionRefusal { outcome, mismatch, violations: Vec::new() });
         Self { refused, approvals: None, earlier: Vec::new(), ..self }
     }

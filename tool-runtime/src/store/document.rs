@@ -82,8 +82,8 @@ impl StoredDocument {
     /// Reads a document from the text that [`to_json`](Self::to_json) or [`split`](Self::split) wrote.
     ///
     /// # Errors
-    /// The text is not a document ([`StoreError::Corrupt`]), or a later version of this library wrote it
-    /// ([`StoreError::Newer`]).
+    /// The text is not a document that this version of the library can read ([`StoreError::Corrupt`]), or it is a
+    /// suspended call that a later version wrote ([`StoreError::Newer`]).
     pub fn from_json(key: Key, json: &str) -> Result<Self, StoreError> {
         match serde_json::from_str(json) {
             Ok(document) => Ok(Self::new(key, document)),
@@ -183,7 +183,8 @@ impl StoredDocument {
         self.document.over()
     }
 
-    /// Whether the document only records the past. A bounded store may drop such documents, oldest first.
+    /// Whether a full store may drop the document, oldest first: it is a call that ended, an anchor, or a notice, even
+    /// one that was not sent yet.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.document.is_settled()
@@ -213,7 +214,8 @@ fn text(document: &Document) -> Result<String, StoreError> {
     serde_json::to_string(document).map_err(|error| StoreError::Corrupt(Box::new(error)))
 }
 
-/// Returns [`StoreError::Newer`] for an unreadable text that a later version of this library wrote.
+/// Returns [`StoreError::Newer`] for the unreadable text of a suspended call that a later version of this library
+/// wrote. `None` for any other text.
 fn newer(json: &str) -> Option<StoreError> {
     let document: serde_json::Value = serde_json::from_str(json).ok()?;
     let found = document.get("waiting")?.get("call")?.get("version")?.as_i64()?;
@@ -341,7 +343,7 @@ impl Document {
         Some(kept)
     }
 
-    /// Whether the document only records the past, so that a bounded store may drop it.
+    /// Whether a full store may drop the document.
     fn is_settled(&self) -> bool {
         match self {
             Self::Call(entry) => entry.is_finished(),

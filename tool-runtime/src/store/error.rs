@@ -37,9 +37,10 @@ pub enum StoreError {
     NotLocked,
     /// The store panicked. The runner reports the panic to its failure sink.
     Panicked,
-    /// The queue of writes is full. Nothing was written.
+    /// The queue of writes is full, and nothing was written. Also returned by
+    /// [`anchor`](trait@crate::store::Store#method.anchor) if other processes make anchors in an endless loop.
     Busy,
-    /// The database was made by a newer version of this library.
+    /// The database, or a suspended call in it, was written by a newer version of this library.
     Newer {
         /// The version of the database.
         found: i64,
@@ -55,7 +56,8 @@ pub enum StoreError {
         known: i64,
     },
     /// The database cannot be opened with these settings: a wrong address, missing rights, a bad certificate or missing
-    /// tables.
+    /// tables. Also returned by [`Retention`](crate::store::Retention) if an id of a legal hold is empty, or the
+    /// decider has no readable name.
     Misconfigured {
         /// The mistake, its place, and the correction to make. Secrets in an address are left out.
         problem: String,

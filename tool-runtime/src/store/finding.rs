@@ -133,8 +133,8 @@ impl Finding {
     }
 
     /// Returns how many records the store has of a run that is behind an exported anchor, and whether
-    /// [`hold_back`](trait@crate::store::Store#method.hold_back) held the run back. A run that the store does not have
-    /// cannot be held back. `None` for any other finding.
+    /// [`hold_back`](trait@crate::store::Store#method.hold_back) held the run back. A run without a stored document,
+    /// from which workers would continue it, cannot be held back. `None` for any other finding.
     #[must_use]
     pub const fn behind(&self) -> Option<(u64, bool)> {
         match &self.wrong {

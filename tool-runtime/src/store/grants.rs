@@ -52,7 +52,9 @@ impl StoredGrant {
 
     /// Revokes the grant, so that later calls require an approval again. A [`DecisionRecord`] with
     /// [`DecisionKind::Revoked`](crate::store::DecisionKind::Revoked), in the run of the call from which the grant was
-    /// made, names the decider, the grant and the store's time.
+    /// made, names the decider, the grant and the store's time. If that run was purged or erased, the record is in the
+    /// run `tool-runtime:retention`, without arguments and without the principal of the grant. It then does not name a
+    /// decider who is that principal.
     ///
     /// No policy is checked, so pass only a person whom the application has authenticated and permits to revoke.
     /// Returns `false`, without a change or a record, if the grant does not exist, if the decider belongs to another
@@ -65,8 +67,9 @@ impl StoredGrant {
         transact(store, keys, change).await
     }
 
-    /// Whether the grant is valid by the clock of a run. `false` for a grant that allows calls if that clock is before
-    /// the time when the grant was made. Otherwise, a clock that jumped back could extend the lifetime of the grant.
+    /// Whether the grant is valid by the clock of a run. `false` for a grant that allows calls if that clock is more
+    /// than a minute before the time when the grant was made. Otherwise, a clock that jumped back could extend the
+    /// lifetime of the grant.
     fn is_in_force(&self, now: Timestamp) -> bool {
         let is_early = self.verdict != Verdict::Deny && is_before(now, self.created_at);
         !self.is_expired(now) && !is_early

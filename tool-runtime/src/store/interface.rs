@@ -99,8 +99,8 @@ pub trait Store: Send + Sync {
         transact(self, Vec::new(), |transaction| Ok(transaction.now())).await
     }
 
-    /// Waits until a due document might have been written, for at most a second. Notices do not count. The wait can end
-    /// early, so the caller has to list the due documents again.
+    /// Waits until a due document might have been written, for at most a second. A written notice need not end the
+    /// wait. The wait can end early, so the caller has to list the due documents again.
     async fn changed(&self) {
         tokio::time::sleep(POLL).await;
     }
@@ -166,9 +166,10 @@ pub trait Store: Send + Sync {
         waiting.map(|waiting| waiting.map(|waiting| waiting.record).map_err(StoreError::from)).collect()
     }
 
-    /// Returns suspended calls, oldest first. The filter's run, call, tool, principal, tenant and times of arrival
-    /// apply. Calls that cannot be read, such as those of a newer version of the library, are errors at the end of the
-    /// list, whatever the filter.
+    /// Returns suspended calls, oldest first. All conditions of the filter apply to the [open
+    /// record](Self::open_records) of a call, except `after` and `limit`; the filter's times are compared with the
+    /// arrival of the call. Calls that cannot be read, such as those of a newer version of the library, are errors at
+    /// the end of the list, whatever the filter.
     ///
     /// # Errors
     /// The store cannot be reached.

@@ -1,7 +1,8 @@
 //! The two parts of a sealed record: the members that an erasure keeps, and all others.
 //!
-//! An erasure keeps the ids, the tool, the outcome, the verdict with a rule that names no caller, the tenant and the
-//! times. Every other member can contain information about a person, and is erased.
+//! An erasure keeps the ids of the run and the call, the tool, its caller, the outcome, the verdict with a rule that
+//! names no caller, the tenant, the times, and other members without values, such as whether the tool ran. All members
+//! that can contain information about a person are erased.
 
 use std::borrow::Cow;
 
@@ -143,7 +144,7 @@ pub(super) fn canonical_text(record: &AuditRecord) -> Result<String, serde_json:
     let text = serde_json::to_string(record)?;
     match json::parse_record(&text) {
         Ok(tree) => Ok(canonical::to_text(&tree)),
-        // Stored output of a tool can contain a member twice; the last one counts.
+        // Stored output of a tool can contain a member twice; the last one is used.
         Err(_) => Ok(canonical::to_text(&serde_json::from_str::<Value>(&text)?)),
     }
 }

@@ -25,7 +25,8 @@ pub enum DocumentKind {
     Waiting,
     /// A mark that a suspended call was decided.
     Decided,
-    /// A run that workers share.
+    /// A run that workers share, or that an MCP server or an engine continues, or the mark of a run that was purged or
+    /// erased.
     Run,
     /// A decision that applies to later calls.
     Grant,
@@ -306,8 +307,8 @@ impl Key {
         &self.id
     }
 
-    /// Returns the name of the lock that a change of the document takes. A run, its calls and its records share one
-    /// lock. The accounts of one holder share one lock, too.
+    /// Returns the name of the lock that a change of the document takes. A run, its calls, messages, notices and
+    /// records share one lock. The accounts of one holder share one lock, too.
     #[must_use]
     pub fn lock(&self) -> String {
         format!("{}/{}", self.lock_kind(), self.scope)

@@ -22,7 +22,7 @@ use crate::store::{
 /// A bounded store in memory. Clones share its contents, which are lost when the process ends.
 ///
 /// Records are sealed when they are first read, not when they are appended, because computing a hash takes longer than
-/// running a small tool. The chain of a run continues as long as the store has one of its records.
+/// running a small tool. The chain of a run continues while the store has at least one of its records.
 ///
 /// ```
 /// use tool_runtime::store::{MemoryStore, RecordFilter, Store};

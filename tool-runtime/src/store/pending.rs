@@ -19,8 +19,9 @@ use crate::tool::{Hash, ToolName};
 
 /// A suspended call. It continues only in a run of the same principal and tenant, with the same caller and attributes.
 /// The tool's definition, the digest of the arguments and the revision of the policy must be unchanged, and the run
-/// must have no role or tool that it lacked before. The clock must not be before [`created_at`](Self::created_at), and
-/// the call must not have expired. The session and the conversation are not compared.
+/// must have no role or tool that it lacked before. The clock must not be more than a minute before
+/// [`created_at`](Self::created_at), and the call must not have expired. The session and the conversation are not
+/// compared.
 ///
 /// ```
 /// use tool_runtime::store::{RecordFilter, Store};
@@ -66,8 +67,9 @@ pub struct PendingCall {
     /// The arguments to show to a person, with sensitive ones masked.
     pub shown_arguments: JsonText,
     /// The explanation for a person: the sentence of the tool's author with the shown arguments in it, the
-    /// precondition, and sentences about earlier calls of unknown outcome and about an approval that did not count.
-    /// `None` if there is nothing to explain.
+    /// precondition, and sentences about earlier calls of unknown outcome and about an approval that had no effect,
+    /// because the precondition or a looked-up name had changed, or the precondition could not be read. `None` if there
+    /// is nothing to explain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// Names that the application looked up for values among the arguments.
@@ -188,7 +190,7 @@ impl PendingCall {
     }
 
     /// Returns the deciders who have approved the call so far, and the number of different deciders who have to approve
-    /// it. An approval counts for one question: when the question changes, earlier approvals are dropped.
+    /// it. An approval applies to one question: when the question changes, earlier approvals are dropped.
     pub fn approvals(&self) -> (&[Decider], u32) {
         (&self.approvals, self.required)
     }

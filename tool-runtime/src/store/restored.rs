@@ -57,7 +57,7 @@ impl dyn Store + '_ {
             for head in &anchor.heads {
                 let entry = expected.entry(Arc::clone(&head.run_id));
                 let last = entry.or_insert(Expected { sequence: 0, hash: head.hash, is_there: false, found: 0 });
-                // If a run is in several anchors, its last head counts.
+                // If a run is in several anchors, its last head is used.
                 if head.sequence >= last.sequence {
                     (last.sequence, last.hash) = (head.sequence, head.hash);
                 }
@@ -89,7 +89,8 @@ impl dyn Store + '_ {
     }
 
     /// Lets workers continue a run that [`hold_back`](trait@Store#method.hold_back) held back, once a person has
-    /// checked its effects since the backup. Returns whether the store has the run.
+    /// checked its effects since the backup. Returns whether the store has the document of the run, from which workers
+    /// continue it.
     ///
     /// # Errors
     /// The store cannot be reached, or its documents cannot be read.

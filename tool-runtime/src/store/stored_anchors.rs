@@ -10,7 +10,7 @@ use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, Stored
 /// The number of anchors that are read at a time. Each has at most a thousand heads.
 const PAGE: usize = 16;
 
-/// The number of consecutive missing anchors that counts as the end, if the store cannot list the anchors.
+/// The number of consecutive missing anchors that is treated as the end, if the store cannot list the anchors.
 const MOST_MISSING: u64 = 1000;
 
 /// The anchors of a store, oldest first.

@@ -60,11 +60,12 @@ impl dyn Store + '_ {
     /// Also closes calls that began and whose lease has ended, if no process continues their run: for example, a
     /// service without workers or an MCP server has died. Such a call ends as `outcome_unknown`, with the cause `lost`.
     /// If its tool may reconcile or repeat it, the call stays open for a week, and
-    /// [`ToolRunner::sweep`](crate::ToolRunner::sweep) of a process that has the tool can continue it. Its outcome
-    /// counts as unknown meanwhile. If the store has the conversation of the run, the run becomes due instead, and the
-    /// worker that takes it lets the tools reconcile or repeat its calls. A run that a worker or an engine has is left
-    /// alone. A service that restores its own runs has to restore them before their leases end, or before it calls this
-    /// function. [`unfinished_calls`](trait@Store#method.unfinished_calls) lists the calls that are still open.
+    /// [`ToolRunner::sweep`](crate::ToolRunner::sweep) of a process that has the tool can continue it. Its outcome is
+    /// treated as unknown meanwhile. If the store has the conversation of the run, the run becomes due instead, and the
+    /// worker that takes it lets the tools reconcile or repeat its calls. A run that a worker has is left alone. The
+    /// calls of a run that an engine continues are left alone for a week after their leases have ended. A service that
+    /// restores its own runs has to restore them before their leases end, or before it calls this function.
+    /// [`unfinished_calls`](trait@Store#method.unfinished_calls) lists the calls that are still open.
     ///
     /// A worker calls this function on a timer. A service without workers calls it itself, for example once an hour, in
     /// one process or in several. Each transaction of a sweep removes up to 64 documents, and checks each of them

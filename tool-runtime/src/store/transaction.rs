@@ -13,7 +13,8 @@ use crate::store::{Chain, Document, Key, SealedRecord, StoreError, StoredDocumen
 type TransactionWrites =
     (Vec<(Key, Option<StoredDocument>)>, Vec<(Arc<str>, Option<Chain>)>, Vec<SealedRecord>, Vec<AuditRecord>);
 
-/// The run whose chain has the records of legal holds. It is never purged, and has no calls.
+/// The run whose chain has the records of legal holds, and of grants that were revoked after their run was purged or
+/// erased. It is never purged, and has no calls.
 pub(in crate::store) const RETENTION_RUN: &str = "tool-runtime:retention";
 
 /// A change of documents. It can run more than once, so it must depend only on the transaction. If it returns an error,
@@ -128,6 +129,8 @@ impl Transaction {
     /// # Errors
     /// [`StoreError::NotLocked`] if the change named no key of the run. [`StoreError::RunPurged`] if the change named
     /// the key of the run, [`Key::run`], and the run was purged or erased: such a run accepts only records of removals.
+    /// Also [`StoreError::RunPurged`] if the run is `tool-runtime:retention`, and the record is not that of a removal
+    /// or a legal hold.
     pub fn append(&mut self, record: impl Into<AuditRecord>) -> Result<(), StoreError> {
         let record = record.into();
         if record.as_retention().is_none() {

@@ -39,7 +39,8 @@ pub struct UnfinishedCall {
     pub tenant: Option<Arc<str>>,
     /// When the call arrived.
     pub since: Timestamp,
-    /// The id of the attempt that owns the call. It begins with the id of the runner in the attempt's process.
+    /// The id of the attempt that owns the call. It begins with the id of the runner in the attempt's process. Empty if
+    /// the call was left open, so that another process can continue it.
     pub owner: Arc<str>,
     /// When the attempt's lease ends, unless it is renewed.
     pub until: Timestamp,
@@ -48,9 +49,10 @@ pub struct UnfinishedCall {
 }
 
 impl dyn Store + '_ {
-    /// Returns the calls that began and have not ended, oldest first. The filter's run, call, tool, principal, tenant,
-    /// times of arrival and limit apply. Suspended calls have not begun, so they are not included. Documents that
-    /// cannot be read are errors at the end of the list; the limit does not count them.
+    /// Returns the calls that began and have not ended, oldest first. All conditions of the filter apply, except
+    /// `after`; the filter's times are compared with the arrival of the call. Suspended calls have not begun, so they
+    /// are not included. Documents that cannot be read are errors at the end of the list; the limit does not count
+    /// them.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -103,10 +105,11 @@ impl dyn Store + '_ {
         Ok(found)
     }
 
-    /// Returns the records of the calls that ended as `outcome_unknown` and were not settled, oldest first. The
-    /// filter's run, call, tool, principal, tenant, times of arrival and limit apply. Calls of tools that may be
-    /// repeated, of graphs and of client tools are not included. [`RunQueue::settle`](crate::agent::RunQueue::settle)
-    /// settles a call. Documents that cannot be read are errors at the end of the list; the limit does not count them.
+    /// Returns the records of the calls that ended as `outcome_unknown` and were not settled, oldest first. All
+    /// conditions of the filter apply, except `after`; the filter's times are compared with the end of the call. Calls
+    /// of tools that may be repeated, of graphs and of client tools are not included.
+    /// [`RunQueue::settle`](crate::agent::RunQueue::settle) settles a call. Documents that cannot be read are errors at
+    /// the end of the list; the limit does not count them.
     ///
     /// ```
     /// use std::sync::Arc;

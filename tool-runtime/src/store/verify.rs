@@ -41,7 +41,7 @@ const PAGE: usize = 500;
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verification {
-    /// How many records were checked.
+    /// How many records were checked and follow the record before them unchanged.
     pub records: u64,
     /// How many runs the records belong to.
     pub runs: u64,
@@ -63,8 +63,9 @@ pub struct Verification {
     pub unchecked_keys: BTreeSet<String>,
     /// The ids of the keys with which arguments were digested. Digests with different keys cannot be compared.
     pub digest_keys: BTreeSet<String>,
-    /// All defects, up to a thousand: defects of anchors, then defects of records in their order, missing last records,
-    /// unproven erasures, and exported anchors that the store lacks or changed. Empty if all are unchanged.
+    /// The first thousand defects: defects of anchors, then defects of records in their order, missing last records and
+    /// unproven erasures. After that, all exported anchors that the store lacks or changed. The verification of a store
+    /// reads no further records after a thousand defects. Empty if everything is unchanged.
     pub findings: Vec<Finding>,
     trust: Trust,
 }

@@ -124,9 +124,9 @@ pub(crate) struct Approval {
 /// An approval after it was compared with the stored call. Nothing is written yet.
 pub(crate) struct Plan<'a> {
     approval: &'a Approval,
-    /// The call with the earlier approvals that count.
+    /// The call with the earlier approvals that are still valid.
     waiting: Box<Waiting>,
-    /// The earlier approvals that do not count.
+    /// The earlier approvals that are no longer valid.
     dropped: Vec<(Decider, DecisionError)>,
     is_last: bool,
 }
@@ -175,8 +175,8 @@ impl Plan<'_> {
         self.approval.call.question()
     }
 
-    /// Writes the approval and its record, unless it is the last one. Earlier approvals that do not count are removed
-    /// from the call, each with a record.
+    /// Writes the approval and its record, unless it is the last one. Earlier approvals that are no longer valid are
+    /// removed from the call, each with a record.
     pub(crate) fn write(self, transaction: &mut Transaction) -> Result<Counted, StoreError> {
         let Self { approval: Approval { decision, decider, .. }, mut waiting, dropped, is_last } = self;
         for (decider, why) in &dropped {
@@ -300,7 +300,7 @@ fn ask_anew(transaction: &mut Transaction, taken: &Taken, earlier: &EarlierCalls
 }
 
 /// Whether the approvals that were counted with the decision are still stored, and are enough for the stored call.
-/// Approvals that another process recorded meanwhile do not count, because that process may be unable to check their
+/// Approvals that another process recorded meanwhile are ignored, because that process may be unable to check their
 /// deciders.
 fn is_approved(call: &PendingCall, taken: &Taken) -> bool {
     match (&taken.decision.decider, taken.decision.decision) {
@@ -322,7 +322,7 @@ fn not_taken(transaction: &mut Transaction, decision: &DecisionRecord) -> Result
 }
 
 /// Asks a new question about a call, because its precondition has changed since it was shown to the approver. Records
-/// the decision, which does not count. If the stored call differs from `compared`, a person's decision is recorded as
+/// the decision, which has no effect. If the stored call differs from `compared`, a person's decision is recorded as
 /// refused.
 pub(crate) fn renew(
     transaction: &mut Transaction,

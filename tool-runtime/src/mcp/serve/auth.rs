@@ -89,8 +89,8 @@ impl Verified {
 /// if the application's verifier returns them.
 ///
 /// When the token of a request expires, the stream of its response or notifications ends, as if the client had closed
-/// it. In the protocol revision 2026-07-28 this cancels the call. In a session the call continues within its own
-/// limits, and a request with a new token gets its answer.
+/// it. In the protocol revision 2026-07-28 this cancels the call. In a session, the call continues within its own
+/// limits, and the client can get the answer with a request that has a new token.
 ///
 /// ```
 /// use tool_runtime::mcp::serve::{Authorization, HttpOptions, Peer, Verified};
@@ -131,7 +131,8 @@ impl Authorization {
     /// token to no other service.
     ///
     /// # Errors
-    /// The address does not begin with `http://` or `https://` and a host, or it has a query or a fragment.
+    /// The address does not begin with `http://` or `https://` and a host, or it has a query, a fragment, an `@`, or a
+    /// character that an address cannot contain, such as a space.
     pub fn new<F>(
         resource: impl Into<String>,
         verify: impl Fn(Secret<String>) -> F + Send + Sync + 'static,
@@ -155,7 +156,7 @@ impl Authorization {
     /// role to the run, and let the policy set its rights.
     ///
     /// # Errors
-    /// The scope violates RFC 6749: it must be printable ASCII without spaces, `"` and `\\`.
+    /// The scope violates RFC 6749: it must be one or more characters of printable ASCII, without spaces, `"` and `\`.
     pub fn scope(mut self, scope: impl Into<String>) -> Result<Self, BuildError> {
         let scope = scope.into();
         if !is_scope(&scope) {

@@ -9,13 +9,15 @@ use rmcp::model::Extensions;
 use crate::mcp::serve::auth::Verified;
 use crate::runner::RunOptions;
 
-/// Decides on whose behalf a request acts: the principal, tenant, roles, session and connections of its run.
+/// Decides on whose behalf a request acts. The returned options name the principal, tenant, roles, attributes, tools,
+/// session and connections of its run.
 ///
-/// The server calls it for every request to list or call tools, even within a session. A session belongs to the party
-/// that began it: a request for another principal, tenant or role is refused. A client's description of itself is not
-/// an identity, so [`Peer`] does not contain it. The server passes the credentials of a request to no other service.
+/// The server calls it for every request about tools or tasks, even within a session. A session belongs to the party
+/// that began it: a request is refused if its principal, tenant, roles, attributes, tools or connections differ. A
+/// client's description of itself is not an identity, so [`Peer`] does not contain it. The server passes the
+/// credentials of a request to no other service.
 ///
-/// Implementations need `#[async_trait]`. For a server with one principal, a closure is enough.
+/// Implementations need `#[async_trait]`. If no `.await` is needed, a closure is enough.
 ///
 /// ```
 /// use async_trait::async_trait;

@@ -103,15 +103,17 @@ impl McpServerBuilder {
         self
     }
 
-    /// Sets how many calls may run at a time, of all clients together; 1,024 by default, and 0 counts as 1. A call
-    /// beyond the limit is refused with the error -32000 and `"code": "busy"`, before it reaches the gate.
+    /// Sets how many calls may run at a time, of all clients together; 1,024 by default, and 0 means 1. A call beyond
+    /// the limit is refused with the error -32000 and `"code": "busy"`, before it reaches the gate. A second limit of
+    /// the same size applies to subscriptions and held requests together: a further subscription is refused in the same
+    /// way, and a further request is answered at once instead of being held.
     pub fn max_calls(mut self, calls: usize) -> Self {
         self.max_calls = calls.max(1);
         self
     }
 
     /// Sets how many calls and subscriptions to changes of the tool list, counted together, one principal of a tenant
-    /// may have at a time; 512 by default, and 0 counts as 1. The server refuses a further one like a call beyond
+    /// may have at a time; 512 by default, and 0 means 1. The server refuses a further one like a call beyond
     /// [`max_calls`](Self::max_calls).
     pub fn max_calls_per_principal(mut self, calls: usize) -> Self {
         self.max_calls_each = calls.max(1);
@@ -156,12 +158,14 @@ impl McpServerBuilder {
     ///
     /// # Errors
     /// An exposed tool does not exist and no MCP server can list it later, or a client of the application executes it.
-    /// An exposed name is one that clients may reject, or two tools have the same name.
+    /// An exposed name is one that clients may reject, or two tools have the same name. The schema of a tool that the
+    /// policy allows marks an argument for a header (`x-mcp-header`), and the mark is invalid.
     ///
     /// It is also an error if calls can be suspended for an approval that no person can give: the runner has approvals
     /// and its default store, and the client may not decide either, because [`ask_clients`](Self::ask_clients) or the
-    /// policy does not allow it. [`without_approvers`](Self::without_approvers) lifts this rule. A call can be
-    /// suspended by a rule of the policy, or because the outcome of an earlier call with the same arguments is unknown.
+    /// policy does not allow it. After [`without_approvers`](Self::without_approvers) it is not an error. A call can be
+    /// suspended by a rule of the policy, or because the outcome of an earlier call with the same arguments or the same
+    /// effect key (`once`) is unknown.
     pub fn build(self) -> Result<McpServer, BuildError> {
         let Self { runner, authenticator, name: (name, version), instructions, exposed, .. } = self;
         let Self { max_calls, max_calls_each, max_tasks, max_tasks_each, ask_clients, has_approvers, .. } = self;

@@ -157,7 +157,7 @@ impl Handler {
                 let (quiet, server, token) =
                     (outbox.quiet(), self.server.clone(), CancellationToken::clone(&cancellation));
                 let ended = tokio::spawn(async move {
-                    // The call counts as running until it ends, even after its request has been answered.
+                    // The call keeps its permit until it ends, even after its request has been answered.
                     let (_running, calls) = (running, &server.0.calls);
                     outbox.during(until_cancelled(result, &cancellation, calls.stopped(), calls.stopped())).await
                 });
@@ -198,7 +198,7 @@ impl Handler {
         self.held(ticket, name, (answered, false), context).await?.ok_or_else(sending)
     }
 
-    /// Holds a request until its call ends or has a question for its client, for at most as long as the policy allows.
+    /// Holds a request until its call ends, its call has a question for its client, or the time limit is reached.
     /// `None` if another request has got the result.
     async fn held(
         &self,

@@ -1,8 +1,8 @@
 //! Notifies clients of changes to the tool list: clients with a session, and clients that subscribe
 //! (`subscriptions/listen`).
 //!
-//! The tool list of a party (a principal with its tenant and roles) changes only if the catalog has tools of MCP
-//! servers. The first list of such a server adds its tools, and a tool that the server changes later is denied.
+//! The tool list of a party (a principal with its tenant, roles and other rights) changes only if the catalog has tools
+//! of MCP servers. The first list of such a server adds its tools, and a tool that the server changes later is denied.
 
 use std::time::Duration;
 

@@ -76,7 +76,7 @@ impl Delivery {
         self.0.gone.cancel();
     }
 
-    /// Records whether the answer was sent (`true`) or never will be (`false`). Only the first call counts.
+    /// Records whether the answer was sent (`true`) or never will be (`false`). Only the first call has an effect.
     pub(super) fn ended(&self, has_left: bool) {
         let mut state = self.state();
         if state.has_left.is_some() {

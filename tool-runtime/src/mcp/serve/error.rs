@@ -57,7 +57,7 @@ pub(super) enum McpServerError {
         /// The rules of the policy that suspend calls.
         rules: Vec<String>,
     },
-    /// A mark in the schema of this tool, which asks for a header, is invalid.
+    /// The schema of this tool marks an argument to repeat in a header (`x-mcp-header`), and the mark is invalid.
     Header { tool: String, why: String },
     /// The client did not begin with the handshake of the protocol.
     Handshake,

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const LOOKED_AT: usize = 64;
 
 /// A stream of HTTP requests. It replaces a lone line feed in a head, and the end of a `Content-Length` line that is
-/// too long, by a byte that is illegal in heads. The server then refuses the request with 400.
+/// too long, with a byte that is illegal in heads. The server then refuses the request with 400.
 pub(super) struct Heads<S> {
     stream: S,
     place: Section,

@@ -43,10 +43,12 @@ const FULL: &str = "The server is at its limit of sessions.";
 /// The streamable HTTP transport of MCP as a `tower` service. Mount it in a router of the application, whose layers can
 /// authenticate requests. It is cheap to clone. [`McpServer::bind`] serves without a router.
 ///
-/// A request gets 403 if its `Origin` or `Host` is not allowed, 400 if it names several origins, hosts or sessions, 413
-/// if its body is too large, 408 if its body does not arrive in time, 503 if there are too many sessions, and 429 if
-/// its principal has too many sessions. A session belongs to the party that began it: a request of another party gets
-/// 404. With [`HttpOptions::authorization`], a request without a valid token gets 401 before its body is read, and a
+/// A request gets 403 if its `Origin` or `Host` is not allowed, or if it would begin a session and the
+/// [`Authenticator`](crate::mcp::serve::Authenticator) refuses it; 400 if it names several origins, hosts or sessions,
+/// or repeats the id of an unanswered request of its session; 413 if its body is too large; 408 if its body does not
+/// arrive in time; 503 if there are too many sessions; and 429 if its principal has too many sessions. A session
+/// belongs to the party that began it: a request of another party gets 404. With [`HttpOptions::authorization`], a
+/// request without a valid token gets 401, and a request whose token lacks a scope gets 403, before its body is read. A
 /// response ends when the token of its request expires.
 ///
 /// ```no_run

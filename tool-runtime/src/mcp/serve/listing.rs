@@ -34,15 +34,15 @@ pub(super) struct Offered {
     pub(super) tool: String,
     /// Whether its calls can be suspended until a person decides.
     pub(super) waits: bool,
-    /// The arguments that headers repeat.
+    /// The arguments that a client also sends in `Mcp-Param-` headers.
     pub(super) params: Vec<Mark>,
     /// The kind of value in its results, in addition to files.
     pub(super) value: Shape,
     /// Checks a value against the output schema that clients see. `None` if they see no schema.
     check: Option<Arc<dyn Compiled>>,
-    /// The description for the revision 2026-07-28 and later ones.
+    /// The entry of the tool in `tools/list`, for the protocol revision 2026-07-28 and later ones.
     described: Tool,
-    /// The description for the revisions before 2026-07-28.
+    /// The entry of the tool in `tools/list`, for the revisions before 2026-07-28.
     described_before: Tool,
 }
 
@@ -87,7 +87,8 @@ impl Listing {
             }
         }
         let fixed = catalog.fixed_entries().iter().filter(|entry| entry.spec.execution == Execution::Server);
-        // The schemas of discovered tools are those of their servers, and clients do not see the denied tools.
+        // Not checked: discovered tools, because MCP servers wrote their schemas, and denied tools, because clients do
+        // not see them.
         let is_own = |name: &str| !is_discovered(name) && runner.policy().mentions(name);
         for entry in fixed.clone().filter(|entry| is_own(entry.spec.name.as_str())) {
             if let Err(why) = marks(&entry.spec.input_schema.to_value()) {
@@ -183,7 +184,8 @@ impl Offered {
         }
         let schema = runner.shown_schema(entry);
         let value = Shape::of(schema.as_ref());
-        // A schema that cannot be compiled cannot be checked, so clients do not see it.
+        // Without the compiled schema, no value can be checked against it, so clients do not see a schema that cannot
+        // be compiled.
         let compile = |schema: &Value| JsonSchemaValidator.compile_value(schema);
         let check = match (value, &schema) {
             (Shape::Object | Shape::Other, Some(schema)) => compile(schema).ok(),
@@ -206,14 +208,15 @@ impl Offered {
         }
     }
 
-    /// Whether a value satisfies the output schema that clients see.
+    /// Whether a value satisfies the output schema that clients see. `true` if they see none.
     pub(super) fn fits(&self, value: &Value) -> bool {
         let Some(check) = &self.check else { return true };
         let text = value.to_string();
         json::parse_value(&text, &Limits::UNBOUNDED).is_ok_and(|tree| check.check(&tree).is_ok())
     }
 
-    /// Returns the description. `objects_only` selects the description for the revisions before 2026-07-28.
+    /// Returns the entry of the tool in `tools/list`. `objects_only` selects the entry for the revisions before
+    /// 2026-07-28.
     pub(super) const fn described(&self, objects_only: bool) -> &Tool {
         if objects_only { &self.described_before } else { &self.described }
     }

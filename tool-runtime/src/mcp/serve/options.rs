@@ -90,24 +90,26 @@ impl HttpOptions {
     }
 
     /// Sets how long the body of a request may take after its head; 20 seconds by default. A slower request is refused
-    /// with 408, and its connection ends. The limit for a head is 10 seconds.
+    /// with 408, and its connection ends. [`McpServer::bind`](crate::mcp::serve::McpServer::bind) limits the time for
+    /// the head to 10 seconds.
     pub const fn body_time(mut self, time: Duration) -> Self {
         self.body_time = time;
         self
     }
 
     /// Sets how many connections to [`McpServer::bind`](crate::mcp::serve::McpServer::bind) one address may have; 1,024
-    /// by default. A further connection replaces the connection of that address that has waited longest for its client.
-    /// If all have requests in progress, the new connection is closed. Behind a proxy all clients share one address.
-    /// The addresses of an IPv6 `/64` network count as one.
+    /// by default, and 0 means 1. A further connection replaces that connection of the address which has waited longest
+    /// for its client. If all of them have requests in progress, the new connection is closed. Behind a proxy, all
+    /// clients share one address. All addresses of an IPv6 `/64` network are treated as one address.
     pub const fn max_connections_per_address(mut self, connections: usize) -> Self {
         self.max_connections_each = connections;
         self
     }
 
     /// Sets how many connections [`McpServer::bind`](crate::mcp::serve::McpServer::bind) accepts at a time; 2,048 by
-    /// default. A further connection replaces the connection that has waited longest for a request of its client, or
-    /// for the rest of one. If none is waiting, the new connection stays in the queue of the operating system.
+    /// default, and 0 means 1. A further connection replaces the connection that has waited longest for a request of
+    /// its client, or for the rest of a request. If none is waiting, the new connection stays in the queue of the
+    /// operating system.
     pub const fn max_connections(mut self, connections: usize) -> Self {
         self.max_connections = connections;
         self

@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::mcp::scan::IdScan;
 
-/// The maximum length of a message, in bytes.
+/// The maximum length of a message on a stream of lines, in bytes. Over HTTP, `HttpOptions::max_body` is the limit.
 pub(super) const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// The key of the string with the arguments. It is random, because a client that knew it could hide arguments from

@@ -85,7 +85,8 @@ impl Seats {
     }
 }
 
-/// Returns the network that counts as one address: for IPv6 a prefix of 64 bits, because one host has 2^64 addresses.
+/// Returns the network whose addresses are treated as one address: for IPv6 a prefix of 64 bits, because one host has
+/// 2^64 addresses.
 fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -140,7 +141,7 @@ impl Seated {
     }
 }
 
-/// A guard of an answer. Until it is dropped, the connection does not count as waiting.
+/// A guard of an answer. Until it is dropped, the connection is not treated as waiting.
 pub(super) struct Answered(Seated);
 
 impl Drop for Answered {

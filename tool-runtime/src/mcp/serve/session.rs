@@ -28,8 +28,8 @@ impl Session {
 
     /// Returns the run of the session. The first request begins it. `None` for a request that acts for another party.
     ///
-    /// The connection of a desktop application can last for days, so a run lasts only for `window`. The next run takes
-    /// over the labels of the data that the model has read.
+    /// The connection of a desktop application can last for days, so a run lasts only for `window`, or until it has had
+    /// many calls. The next run takes over the labels of the data that the model has read.
     pub(super) fn run(&self, runner: &ToolRunner, options: RunOptions, window: Duration) -> Option<Run> {
         let mut kept = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         let before = match &*kept {

@@ -3,9 +3,11 @@
 //!
 //! A task has no state of its own: the server reads the state of the call from the store. Any process that shares the
 //! store can post a decision to the run; this server carries it out once, through the gate. A task belongs to the party
-//! (principal, tenant and roles) that made the call; for other parties it does not exist. A client can query it while a
-//! decision on the call is possible, or for a day if the call runs and has questions, and for ten minutes after the
-//! call has ended. After a restart on the same store, the server finds a task when its client queries it.
+//! that made the call, which is a principal with its tenant, roles, attributes and tools. Other parties get the same
+//! answer as for a task that does not exist. A client can query a task while a decision on the call is possible, or for
+//! a day if the call runs and has questions, and for ten minutes after the call has ended. If the server asks the
+//! client about an unknown outcome, the time to answer is added to these ten minutes. After a restart on the same
+//! store, the server finds a task when its client queries it.
 
 mod attending;
 mod changed;

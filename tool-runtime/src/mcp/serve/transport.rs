@@ -60,7 +60,7 @@ impl McpServer {
         self.stream(read, write).await
     }
 
-    /// Serves one client over a stream of lines, such as a pipe or a socket.
+    /// Serves one client over a stream of lines, such as a pipe or a socket. A request longer than 4 MiB is refused.
     ///
     /// # Errors
     /// The client did not begin with the handshake of the protocol.

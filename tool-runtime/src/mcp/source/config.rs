@@ -132,7 +132,8 @@ impl RemoteServer {
     }
 
     /// Sets how long the server may take to start and answer `initialize`, and again to list its tools; 10 seconds by
-    /// default. A command that downloads its program first, such as `npx -y` or `uvx`, needs a minute the first time.
+    /// default. A process that exits at `initialize` is started again, with the same time limit. A command that
+    /// downloads its program first, such as `npx -y` or `uvx`, needs a minute the first time.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.limits.connect = timeout;
         self

@@ -36,7 +36,8 @@ enum Wire {
 }
 
 impl Connection {
-    /// Starts the program of a server and agrees on a revision with it, within the connect timeout.
+    /// Starts the program of a server and agrees on a revision with it. The connect timeout applies to each of at most
+    /// two starts.
     pub(super) async fn to_program(
         id: &Arc<str>,
         program: &Program<'_>,
@@ -121,7 +122,7 @@ impl Connection {
     }
 
     /// Continues with a server that answered `initialize` with the revision that has no handshake. If the server does
-    /// not support `server/discover`, its answer to `initialize` counts, and the session that it began is used.
+    /// not support `server/discover`, its answer to `initialize` decides, and the session that it began is used.
     async fn confirm(&mut self, capabilities: &str) -> Result<(), RequestError> {
         self.is_stateless = true;
         self.announces = announces(capabilities);

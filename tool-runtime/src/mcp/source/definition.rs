@@ -167,8 +167,8 @@ fn checked(code: &'static str, schema: &Value) -> Result<(), ParseError> {
 }
 
 /// Rejects tools that have the same name, or names that a model could confuse, because it is unknown which of them is
-/// the right one. A definition that is listed several times, for example because a server repeats a page, counts as one
-/// tool.
+/// the right one. A definition that is listed several times, for example because a server repeats a page, is treated as
+/// one tool.
 pub(super) fn set_apart(listed: &mut Vec<Listed>) {
     let mut pins = HashSet::new();
     listed.retain(|one| one.admitted.as_ref().ok().is_none_or(|definition| pins.insert(definition.pin)));

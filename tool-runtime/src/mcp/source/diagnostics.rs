@@ -1,8 +1,8 @@
 //! [`Diagnostics`]: prepares texts of a server for operators: the end of its standard error, and the messages of its
 //! errors.
 //!
-//! The texts are bounded. They contain no control characters, no invisible characters, and none of the configured
-//! secrets. They appear in notes and in the log, never in a model's input.
+//! The texts are bounded. They contain no control characters except line ends, no invisible characters, and none of the
+//! configured secrets that have at least four bytes. They appear in notes and in the log, never in a model's input.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -24,7 +24,8 @@ pub(super) enum RequestError {
     Refused { code: i64, message: String },
     /// HTTP 401: the server rejected the credentials, or requires some.
     Unauthorized,
-    /// An HTTP status other than 200, 202 and 401, with the bounded message of a JSON-RPC error in its body.
+    /// An HTTP status that brings no answer: for a request any status except 200 and 401, for a notification any status
+    /// except 2xx. With the bounded message of a JSON-RPC error in the body, if there is one.
     Status(u16, Option<String>),
     /// The server violated the protocol.
     Protocol(&'static str),
@@ -60,8 +61,9 @@ impl RequestError {
         (!message.is_empty()).then_some(message)
     }
 
-    /// Whether the next call needs a new session: the server rejected the token, or may not know the session. The
-    /// protocol demands HTTP 404 for an unknown session, but many servers answer with another status.
+    /// Whether the next call needs a new session: the connection ended, the answer cannot be read, or the server
+    /// rejected the token or may not know the session. The protocol demands HTTP 404 for an unknown session, but many
+    /// servers answer with another status.
     pub(super) fn needs_new_session(&self) -> bool {
         match self {
             Self::Closed | Self::Unreadable | Self::Unauthorized | Self::Status(400..=428 | 430..=499, _) => true,

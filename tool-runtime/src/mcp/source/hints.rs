@@ -6,8 +6,8 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::mcp::source::message::Notification;
 
-/// The notifications of a server, shared by all its connections. Change notifications that arrive before the list is
-/// read again count as one.
+/// The notifications of a server, shared by all its connections. Several change notifications that arrive before the
+/// list is read again cause only one read.
 #[derive(Default)]
 pub(super) struct Hints {
     /// Notified when the server reports that its tools changed.
@@ -39,8 +39,8 @@ impl Hints {
     pub(super) fn notify(&self, notification: Notification) -> Option<u64> {
         let mut open = self.open();
         match notification {
-            // Revisions with a handshake have no subscriptions. In the revision without one, only the open subscription
-            // counts.
+            // Revisions with a handshake have no subscriptions. In the revision without one, only reports of the open
+            // subscription are used.
             Notification::Changed { subscription: None } => self.changed.notify_one(),
             Notification::Changed { subscription } => {
                 if subscription == open.as_ref().map(|open| open.id) {

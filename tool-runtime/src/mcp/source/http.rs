@@ -223,7 +223,7 @@ impl Http {
     ) -> Result<Option<Box<str>>, RequestError> {
         let mut events = EventStream::new(self.0.max);
         let (mut found, mut asked, mut ended) = (None, Vec::new(), false);
-        // A broken connection counts as the end of the stream.
+        // A broken connection is treated as the end of the stream.
         while let Ok(Some(chunk)) = response.chunk().await {
             let pushed = events.push(&chunk, &mut |frame| {
                 match std::str::from_utf8(frame.data).ok().and_then(message::read) {

@@ -138,7 +138,7 @@ pub(super) fn refused(error: &str) -> RequestError {
     RequestError::Refused { code: refusal.code, message: sentence(&message, MAX_ERROR_BYTES) }
 }
 
-/// Reads a list. `null` counts as an empty list, because servers in Go write it in this way.
+/// Reads a list. `null` is read as an empty list, because servers in Go write it in this way.
 pub(super) fn list<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<&'de RawValue>, D::Error> {
     Ok(Option::deserialize(input)?.unwrap_or_default())
 }

@@ -21,9 +21,9 @@ use crate::registration::{DynamicTool, ToolServer as _};
 /// A catalog takes the tools that the servers have listed when it is built ([`CatalogBuilder::source`]). Later it adds
 /// the first list of each server that had not answered by then. After that, neither the catalog nor a policy changes: a
 /// tool that its server changes is denied until a policy pins the new definition and a new catalog contains it. Each
-/// server has its own background task, which connects and lists tools, with growing waits between failed attempts. After
-/// the first list, it reconnects only for a call or a reported change. All servers start at the same time. Their tasks
-/// end with the last clone and the last catalog.
+/// server has its own background task, which connects and lists tools, with growing waits between failed attempts.
+/// After the first list, the task reconnects only for a call, a reported change or [`refresh`](Self::refresh). All
+/// servers start at the same time. Their tasks end when the last clone and the last catalog are dropped.
 ///
 /// [`connect`](Self::connect) waits for all servers, [`start`](Self::start) for none.
 ///
@@ -53,7 +53,8 @@ impl ToolSource {
     /// tokio runtime, which runs the tasks of the servers.
     ///
     /// # Errors
-    /// An invalid id, an id that two servers have, or a URL or header that cannot be used.
+    /// An invalid id, an id that two servers have (`-` and `_` are treated as equal), or a URL or header that cannot be
+    /// used.
     pub async fn connect(servers: impl IntoIterator<Item = RemoteServer>) -> Result<Self, ParseError> {
         let servers = Self::start(servers)?;
         servers.wait_for_all().await;
@@ -105,9 +106,10 @@ impl ToolSource {
         self.ready(Need::Listed).await;
     }
 
-    /// Waits until the server with this id has listed its tools or failed to, for at most twice its
-    /// [`connect_timeout`](RemoteServer::connect_timeout). Returns whether it has listed them; `false` if no server has
-    /// the id.
+    /// Waits until the server with this id has listed its tools or failed to. The wait is bounded by its
+    /// [`connect_timeout`](RemoteServer::connect_timeout), which applies to the handshake and to the list, and once
+    /// more if a process exits at the handshake and is started again. Returns whether the server has listed its tools;
+    /// `false` if no server has the id.
     pub async fn wait_for(&self, server: &str) -> bool {
         match self.0.iter().find(|one| *one.state.id == *server) {
             Some(server) => server.ready(Need::Listed).await.is_ok(),
@@ -115,8 +117,8 @@ impl ToolSource {
         }
     }
 
-    /// Reads the lists of all servers again, and reconnects to a server that is down if its wait is over. Catalogs and
-    /// policies do not change.
+    /// Reads the lists of all servers again, and reconnects to a server that is down if its wait is over. Policies do
+    /// not change, and a catalog changes only if it still waits for the first list of a server.
     pub async fn refresh(&self) {
         self.ready(Need::Now).await;
     }
@@ -150,15 +152,17 @@ impl ToolSource {
         self.0.iter().filter_map(|server| Some((server.state.id.to_string(), server.state.note()?))).collect()
     }
 
-    /// Clears the mark on a tool whose server switched between definitions. Call this after a person has reviewed the
-    /// tool. The policy must still pin the definition that the server publishes now. Returns whether a server lists the
-    /// tool.
+    /// Forgets the earlier definitions of a tool, by its name in this library, so that the tool is no longer `drifted`
+    /// because its server switched between definitions or changed them too often. Call this after a person has reviewed
+    /// the tool. The policy must still pin the definition that the server publishes now. Returns whether a server lists
+    /// the tool.
     #[expect(clippy::must_use_candidate, reason = "a caller may not need the result")]
     pub fn review(&self, name: &str) -> bool {
         self.0.iter().any(|server| server.state.review(name))
     }
 
-    /// Closes all connections gracefully: a process has two seconds to exit, and is then killed with its group.
+    /// Closes all connections gracefully: a process has two seconds to exit, and is then killed with its group. A
+    /// connection that a call still uses ends with that call.
     pub async fn shutdown(self) {
         let mut waiting = tokio::task::JoinSet::new();
         for server in self.0.iter() {

@@ -19,7 +19,7 @@ use crate::mcp::source::list::Listing;
 use crate::mcp::source::stdio::Program;
 use crate::tool::Hash;
 
-/// The maximum number of definitions that are remembered for one tool. A tool that changes more often is denied.
+/// The maximum number of earlier definitions that are remembered for one tool. A tool that has had so many is denied.
 const MAX_DEFINITIONS: usize = 16;
 
 /// The maximum number of tools whose definitions are remembered, which is more than a list may have. Tools of earlier
@@ -80,7 +80,8 @@ struct History {
 }
 
 impl ServerState {
-    /// Connects to the server and agrees on a revision with it, within the connect timeout.
+    /// Connects to the server and agrees on a revision with it, within the connect timeout (twice that for a process
+    /// that is started a second time).
     pub(super) async fn connect(&self) -> Result<Connection, RequestError> {
         let Reach::Command { program, args, env, folder } = &self.reach else {
             let http = self.http.as_ref().ok_or_else(|| RequestError::NotSent("the URL cannot be used".to_owned()))?;
@@ -149,8 +150,8 @@ impl ServerState {
         }
     }
 
-    /// Returns the hash of a tool's definition; `None` for a tool that is not listed, is rejected or has changed back
-    /// and forth.
+    /// Returns the hash of a tool's definition; `None` for a tool that is not listed, is rejected, or has changed back
+    /// and forth or too often.
     pub(super) fn pin(&self, name: &str) -> Option<Hash> {
         let known = self.read();
         let pin = known.definition(name)?.pin;
@@ -165,7 +166,8 @@ impl ServerState {
         pin.is_some()
     }
 
-    /// Returns all tools that the server lists. The flag of a tool is `true` if the tool changed back and forth.
+    /// Returns all tools that the server lists. The flag of a tool is `true` if the tool changed back and forth, or too
+    /// often.
     pub(super) fn tools(&self) -> Vec<(Arc<Listed>, bool)> {
         let known = self.read();
         let moved =

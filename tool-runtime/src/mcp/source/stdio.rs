@@ -25,7 +25,7 @@ const OUTGOING: usize = 64;
 /// The size of one read, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// The number of non-protocol lines in a row after which the client terminates the process.
+/// The number of non-protocol lines in a row that the client accepts. At the next one, it ends the connection.
 const MAX_GARBAGE: usize = 1000;
 
 /// How long a server may take to exit after its standard input is closed.

@@ -81,8 +81,8 @@ fn created(answer: &str) -> Result<Option<(String, Duration)>, RequestError> {
     Ok(Some((id, status.interval())))
 }
 
-/// Whether the result of a task is the result of the call. A result that cannot be read counts as one; reading it later
-/// fails.
+/// Whether the result of a task is the result of the call. The answer is also `true` for a result that cannot be read;
+/// reading it later fails.
 fn is_complete(result: &str) -> bool {
     let Ok(status) = serde_json::from_str::<TaskStatus<'_>>(result) else { return true };
     status.result_type.is_none_or(|kind| kind.get() == "\"complete\"")

@@ -26,7 +26,7 @@ pub struct McpTool {
 
 /// The state of a tool under a policy.
 enum ToolState {
-    /// No policy pins it, so it is denied.
+    /// The policy does not pin it or does not allow it, so it is denied.
     Discovered,
     /// It is rejected, regardless of the policy.
     Quarantined(ParseError),
@@ -34,7 +34,8 @@ enum ToolState {
     Enabled,
     /// The policy allows it and pins this definition, but no call can run, for this reason.
     Unready(Unready),
-    /// The policy pins another definition, or the server switched between definitions: it is denied.
+    /// The policy pins another definition, or the server switched between definitions or changed them too often: it is
+    /// denied.
     Drifted,
 }
 
@@ -45,8 +46,9 @@ impl McpTool {
         &self.server
     }
 
-    /// Returns the server's own name of the tool, cut to 128 bytes; empty if the name cannot be read. It can contain
-    /// any character.
+    /// Returns the server's own name of the tool; empty if the name cannot be read. A longer name of a rejected tool is
+    /// cut to 128 bytes, and followed by `..`. The name of a rejected tool can contain line ends and invisible
+    /// characters.
     #[must_use]
     pub fn raw_name(&self) -> &str {
         &self.listed.raw
@@ -98,12 +100,12 @@ impl McpTool {
     }
 
     /// Returns the state of the tool under this policy:
-    /// - `discovered`: no policy pins the tool, so it is denied.
+    /// - `discovered`: the policy does not pin the tool or does not allow it, so it is denied.
     /// - `quarantined`: the tool is rejected, regardless of the policy.
     /// - `enabled`: the policy allows the tool and pins this definition, and calls can run.
     /// - `unready`: the policy allows the tool and pins this definition, but no call can run.
-    /// - `drifted`: the policy pins another definition, or the server switched between definitions, so the tool is
-    ///   denied.
+    /// - `drifted`: the policy pins another definition, or the server switched between definitions or changed them too
+    ///   often, so the tool is denied.
     #[must_use]
     pub fn state(&self, policy: &ToolPolicy) -> &'static str {
         match self.look(policy) {

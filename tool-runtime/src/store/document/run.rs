@@ -9,7 +9,8 @@ use crate::call::Question;
 use crate::store::{Key, lane};
 use crate::tool::Hash;
 
-/// A run that workers share, as a [`RunQueue`](crate::agent::RunQueue) stores it.
+/// A run that workers share, as a [`RunQueue`](crate::agent::RunQueue) stores it. The runs that an MCP server or an
+/// engine for durable execution continues are stored in the same form.
 ///
 /// [`RunQueue`](crate::agent::RunQueue) has an example.
 #[derive(Clone, Serialize, Deserialize)]
@@ -27,7 +28,8 @@ pub struct StoredRun {
     /// Whether the store left the conversation out. The stored conversation stays unless `document` replaces it.
     #[serde(skip)]
     pub(crate) keeps_text: bool,
-    /// The result of the last step, as a stable code. Empty before the first step.
+    /// The result of the last step, as a stable code. Empty before the first step. `served` for a run that an MCP
+    /// server continues.
     pub state: Arc<str>,
     /// When a worker should take the run. `None` if the run waits for a message.
     pub due: Option<Timestamp>,

@@ -180,8 +180,8 @@ pub(crate) fn close_left(transaction: &mut Transaction, key: &Key, is_orphan: bo
 /// ledger has the call as it began; a process can then take it over, until a week after the end of the call's lease.
 /// Returns whether it was closed.
 ///
-/// While a call is left open, its outcome counts as unknown, so the next call of the same effect requires an approval.
-/// The process that began the call can no longer write its end.
+/// While a call is left open, its outcome is treated as unknown, so the next call of the same effect requires an
+/// approval. The process that began the call can no longer write its end.
 pub(crate) fn leave_or_close(
     transaction: &mut Transaction,
     key: &Key,

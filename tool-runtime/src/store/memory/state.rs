@@ -52,7 +52,7 @@ pub(super) struct MemoryContents {
     positions: HashMap<Key, u64>,
     /// The runs that have a due time.
     pub(super) runs: RunIndex,
-    /// Positions of documents that only record the past, oldest first.
+    /// Positions of ended calls and anchors, oldest first. New ones displace the oldest.
     settled: VecDeque<u64>,
     /// Positions of notices, oldest first. A notice displaces only other notices, because a dropped call could begin
     /// again.
@@ -229,7 +229,7 @@ impl MemoryContents {
         std::mem::take(&mut self.gone)
     }
 
-    /// Puts sealed records back. Records that were dropped meanwhile count as gone.
+    /// Puts sealed records back. Records that were dropped meanwhile are added to the list of gone records.
     pub(super) fn put_back(&mut self, first: u64, sealed: Vec<Arc<SealedRecord>>) {
         for (position, sealed) in (first..).zip(sealed) {
             let at = position.checked_sub(self.dropped).and_then(|at| usize::try_from(at).ok());

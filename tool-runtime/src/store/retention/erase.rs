@@ -30,7 +30,7 @@ const FIRST: usize = 8;
 struct Task<'t> {
     party: &'t Party,
     key: DigestKey,
-    /// Whether a document with unsettled outcomes cannot be read. Each unknown outcome then counts as unsettled.
+    /// Whether a document with unsettled outcomes cannot be read. Each unknown outcome is then treated as unsettled.
     outcomes_are_hidden: bool,
 }
 
@@ -54,9 +54,10 @@ impl Retention<'_> {
     ///
     /// If other principals use a run with the same id, the run stays open for them, with its calls in the ledger,
     /// unless the stored conversation of the run belongs to the erased principal. Nothing is erased while a call of the
-    /// principal is open or waits, an outcome is unsettled, or a process has one of the principal's runs. The report
-    /// names these runs, and the runs of calls that began meanwhile, as kept. Each page of records is one transaction.
-    /// The next erasure continues an interrupted one.
+    /// principal is open or waits, an outcome is unsettled, or one of the principal's runs is in progress: a process
+    /// has it, or it is due now or later, has unreceived messages or was held back. The report names these runs, and
+    /// the runs of calls that began meanwhile, as kept. Each page of records is one transaction. The next erasure
+    /// continues an interrupted one.
     ///
     /// A record or a document that cannot be read stays, because its principal cannot be read either. The report names
     /// its run as `broken`. All other data is erased. Restore the unreadable document from a backup, and erase again
@@ -125,7 +126,7 @@ impl Retention<'_> {
         Ok(report)
     }
 
-    /// Returns the position of the first record of a party in a run. Erased records do not count.
+    /// Returns the position of the first record of a party in a run, without erased records.
     async fn first_of(&self, run_id: &Arc<str>, party: &Party) -> Result<Option<u64>, StoreError> {
         let (principal, tenant) = party.clone();
         let mut filter =

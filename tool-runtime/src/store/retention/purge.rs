@@ -91,11 +91,11 @@ impl Retention<'_> {
     /// no call begins in a run with this id ([`StoreError::RunPurged`]). Effect keys stay, so that an effect of `once`
     /// does not happen again.
     ///
-    /// A run is kept while one of its calls is open or waits, the outcome of a call is unsettled, the run is due or a
-    /// process has it, its conversation was written within `kept_for`, its chain does not verify, its records belong to
-    /// more than 64 principals or tenants, or a [legal hold](crate::store::LegalHold) covers it. The report names the
-    /// kept runs that are old enough. A conversation without a time of its last write counts as written at the first
-    /// purge that finds it.
+    /// A run is kept while one of its calls is open or waits, the outcome of a call is unsettled, a process has the
+    /// run, the run is due now or later, has unreceived messages or was held back, its conversation was written within
+    /// `kept_for`, its chain does not verify, its records belong to more than 64 principals or tenants, or a [legal
+    /// hold](crate::store::LegalHold) covers it. The report names the kept runs that are old enough. A conversation
+    /// without a time of its last write is treated as written at the first purge, other than a dry run, that finds it.
     ///
     /// If a document cannot be read, its run is kept, as `broken`. Each run is one transaction, and the runs are read a
     /// page at a time. Memory use is therefore bounded, and the next purge continues an interrupted one.

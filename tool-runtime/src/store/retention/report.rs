@@ -20,12 +20,13 @@ pub struct RetentionReport {
     /// How many other documents were removed or erased: grants, notices, results that effect keys keep, calls in runs
     /// that stay open for other principals, and documents by which a server recognizes a repeated call of a client.
     pub documents: u64,
-    /// The first 1,000 runs that were old enough and were kept, each with the reason: `legal_hold`; `in_progress` (a
-    /// call is open or waits, or a process has the run); `unsettled` (the outcome of a call is unknown); `broken` (its
-    /// chain does not verify, and a removal would hide that, or a document of the run cannot be read); `many_parties`
-    /// (its records belong to more than 64 principals or tenants); `not_erasable` (an earlier version sealed some of
-    /// its records in one part, and only a purge can remove these). An effect or a grant that cannot be read is named
-    /// by the [owner](crate::store::Key::scope) of the document, because only its text names the run.
+    /// The first 1,000 runs that were kept, each with the reason. A purge names only runs that were old enough. The
+    /// reasons are `legal_hold`; `in_progress` (a call is open or waits, a process has the run, or the run is due now
+    /// or later, has unreceived messages or was held back); `unsettled` (the outcome of a call is unknown); `broken`
+    /// (its chain does not verify, and a removal would hide that, or a document of the run cannot be read);
+    /// `many_parties` (its records belong to more than 64 principals or tenants); `not_erasable` (an earlier version
+    /// sealed some of its records in one part, and only a purge can remove these). An effect or a grant that cannot be
+    /// read is named by the [owner](crate::store::Key::scope) of the document, because only its text names the run.
     pub kept: Vec<(Arc<str>, &'static str)>,
     /// How many runs were kept for one of these reasons.
     pub kept_runs: u64,

@@ -1,6 +1,6 @@
 //! Waiting calls that were made under another policy, or with another definition of their tool, than this server has.
-//! The server would refuse each approval of such a call. It therefore ends the call when the client queries it, and the
-//! client can make a new call.
+//! The server would refuse each approval of such a call. It therefore ends the call when the client queries the task or
+//! repeats the call, and the client can make a new call.
 //!
 //! Another server that shares the store may still have that policy, for example during a rolling update. The store does
 //! not show whether that server is alive, because its lease on the run never ends. If a call was made after this server
@@ -25,7 +25,7 @@ const LEFT: Duration = Duration::from_secs(60 * 60);
 pub(super) struct Rules<'r> {
     pub(super) runner: &'r ToolRunner,
     pub(super) run: &'r Run,
-    /// When the server began. Until it is known, every waiting call counts as older than the server.
+    /// When the server began. Until that time is known, every waiting call is treated as older than the server.
     pub(super) began: &'r OnceLock<Timestamp>,
 }
 

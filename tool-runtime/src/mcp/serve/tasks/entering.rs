@@ -1,9 +1,9 @@
 //! [`Entering`]: a call that is about to be suspended.
 //!
-//! One transaction writes the call, its run, and the id by which an identical call of the same party (principal, tenant
-//! and roles) finds it. If two processes get identical calls at the same time, only one therefore suspends its call. A
-//! decision can be posted as soon as the call is visible. A process that is killed leaves no call that its client
-//! cannot find.
+//! One transaction writes the call, its run, and the id by which an identical call of the same party (a principal with
+//! its tenant, roles, attributes and tools) finds it. If two processes get identical calls at the same time, only one
+//! therefore suspends its call. A decision can be posted as soon as the call is visible. A process that is killed
+//! leaves no call that its client cannot find.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 

@@ -2,14 +2,16 @@
 //! suspended, up to a time limit.
 //!
 //! After a disconnection or a restart of the server, the client repeats the call. The server finds the suspended call
-//! by its `asked_as`, a digest of the party (principal, tenant and roles), the tool and the arguments. The new request
-//! then waits for the suspended call. The server carries out an approval only while it holds a request for the call. An
-//! approval that arrives at another time is carried out when the client repeats the call.
+//! by its `asked_as`, a digest of the party (a principal with its tenant, roles, attributes and tools), the tool and
+//! the arguments. The new request then waits for the suspended call. The server carries out an approval only while it
+//! holds a request for the call. An approval that arrives at another time is carried out when the client repeats the
+//! call.
 //!
 //! The result of a call is delivered once; an identical call after that is a new call. All requests that were held when
-//! the call ended get the result. A request that comes later takes the result, so that no other request gets it, and
-//! gives it back if the transport could not send it. An identical call gets the same result again in two cases: the
-//! answer was not sent completely, or it was sent so late that the client may have stopped waiting.
+//! the call ended get the result. A request that comes later gets the result alone: meanwhile, no other request gets
+//! it. If the transport could not send the result, the next identical request gets it. An identical call gets the same
+//! result again in two cases: the answer was not sent completely, or it was sent so late that the client may have
+//! stopped waiting.
 //!
 //! The file is long because it has all steps of a held request, from the search for its call to the delivery of the
 //! result.
@@ -47,10 +49,11 @@ use crate::store::{PendingCall, StoreError};
 /// The interval at which a held request reports progress to its client and reads the changes of other processes.
 const BEAT: Duration = Duration::from_secs(5);
 
-/// How long a request is held beyond its time limit while a posted decision is carried out.
+/// The time for which a request is held at least while a posted decision is carried out. It begins with the hold, and
+/// again with an answer of the client.
 const CARRIED: Duration = Duration::from_secs(30);
 
-/// How long the client of a call may take to decide on it.
+/// How long a request is held at least while its client is asked whether the call may run.
 const DECIDES: Duration = Duration::from_secs(10 * 60);
 
 /// The age of a request from which the server assumes that its client may have stopped waiting. Applies to MCP

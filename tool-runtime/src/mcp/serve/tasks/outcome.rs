@@ -226,7 +226,8 @@ fn wanted(value: ValueField, is_reconcilable: bool) -> Value {
     json!({"type": "object", "properties": properties, "required": ["outcome"]})
 }
 
-/// Handles the answers of a task's client about the outcome of the call. Only the answer to the open question counts.
+/// Handles the answers of a task's client about the outcome of the call. Only the answer to the open question has an
+/// effect.
 ///
 /// Without such an answer, nothing changes. The first answer that states an outcome is still recorded if the outcome
 /// was already settled, or if the principal may not settle it.

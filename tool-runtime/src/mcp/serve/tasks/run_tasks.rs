@@ -27,7 +27,7 @@ use crate::store::{PendingCall, StoreError};
 /// How long a task can be queried after its call has ended.
 const KEPT: Duration = Duration::from_secs(10 * 60);
 
-/// The number of refused decisions after which a client is not asked the same question again.
+/// How many times a client is asked the same question again because its decision was refused.
 pub(super) const MOST_REFUSED: usize = 3;
 
 /// The tasks of one run.
@@ -409,7 +409,7 @@ impl Entry {
             // The client has probably received the result, and may repeat the call to make a second one.
             (_, Some(answered)) => answered,
             (None, _) => self.saved.expires,
-            // The client may repeat the call for as long as the call could have been suspended.
+            // The client may repeat the call until the time at which the suspended call would have expired.
             (Some((_, ended)), _) if self.saved.asked_as.is_some() => self.saved.expires.max(*ended),
             // First the time in which the client can answer the question, then the usual time.
             (Some((_, ended)), _) if self.outcome.is_asked && !self.outcome.is_settled => {

@@ -45,9 +45,9 @@ pub(super) fn task_id(run_id: &str, call: &CallId) -> Option<String> {
     (is_sent && !call.as_str().contains('.')).then_some(id)
 }
 
-/// Returns the error for a principal with too many tasks.
+/// Returns the error for a call beyond a limit of suspended calls: that of its principal, or that of the server.
 pub(super) fn too_many(limit: usize) -> ErrorData {
-    let message = format!("This principal is at its limit of {limit} waiting calls. Try again when some have ended.");
+    let message = format!("The limit of {limit} waiting calls is reached. Try again when some have ended.");
     ErrorData::new(SERVER_ERROR, message, Some(json!({"code": "too_many_tasks", "limit": limit})))
 }
 

@@ -14,7 +14,8 @@ use crate::wire::EventStream;
 /// The maximum number of attempts in a row that bring no new event. The time limit of the request covers all attempts.
 const ATTEMPTS: u32 = 6;
 
-/// How long to wait before each attempt, unless the server sets another time.
+/// How long to wait before the first attempt, unless the server sets another time. Each further attempt in a row waits
+/// twice as long as the one before.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The shortest wait, even if the server sets a shorter one.
