@@ -48,7 +48,8 @@ impl ToolPolicy {
     ///
     /// If the run may not use the tool at all, for example because no list allows it, or because the policy does not
     /// pin the hash of the tool's definition, no other rule is evaluated. The list is then empty, and only the decision
-    /// names the rule.
+    /// names the rule. A denial because a rule reads arguments that cannot be parsed is not in the list, either; the
+    /// list can then have the rules of labels and tags.
     ///
     /// ```
     /// use tool_runtime::policy::{PolicyContext, PolicyResource};

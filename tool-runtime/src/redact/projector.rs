@@ -86,7 +86,7 @@ struct Cut {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ProjectError {
-    /// The value does not match its schema, or is not JSON: NaN, an infinity.
+    /// The value does not match its schema, is not JSON (NaN, an infinity), or is nested too deeply.
     OutputInvalid(Vec<Violation>),
     /// The value exceeds the limit even when cut.
     TooLarge,
@@ -183,7 +183,7 @@ impl Projector {
     /// omitted whole, and a string that is longer than its share is cut. The model's form has a mark at each cut.
     ///
     /// # Errors
-    /// The value does not match its schema, or is too large even when cut.
+    /// The value does not match its schema, its `Serialize` fails, or it is too large even when cut.
     pub fn project<T: Serialize + ?Sized>(&self, value: &T, max_bytes: usize) -> Result<Projected, ProjectError> {
         self.project_any(&value, max_bytes)
     }

@@ -10,7 +10,7 @@ use crate::schema::positions::{MAX_DEPTH, Position, subschemas};
 use crate::schema::problem::Pointer;
 use crate::text::pointer;
 
-/// The maximum number of schemas of an expanded document; a reference back to itself counts once.
+/// The maximum number of schemas of an expanded document; a reference back to a schema that contains it adds nothing.
 const MAX_EXPANDED: u64 = 10_000;
 
 /// The longest chain of references and schemas, so that walking it stays within a thread's stack.

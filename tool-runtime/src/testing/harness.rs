@@ -24,8 +24,8 @@ use crate::testing::capability_calls::CapabilityCalls;
 use crate::testing::fault::{Fault, Faults};
 use crate::testing::test_call::TestCall;
 
-/// Returns a harness for the tools of a catalog. By default the policy allows every tool, people can approve calls,
-/// records are kept in memory, and the clock shows the beginning of 2026.
+/// Returns a harness for the tools of a catalog. By default the policy allows every tool except graphs, people can
+/// approve calls, records are kept in memory, and the clock shows the beginning of 2026.
 ///
 /// ```
 /// use std::sync::Arc;
