@@ -18,8 +18,8 @@ use crate::text::pointer;
 use crate::tool::{NoSchemaMode, ToolEffect, is_discovered, is_graph};
 
 impl ToolPolicy {
-    /// Decides without the arguments of a call whether a model may see the tool, and whether its call may proceed.
-    /// [`decide`](Self::decide) also applies the rules about arguments.
+    /// Decides whether a model may see the tool and whether a call of it may proceed, without the arguments of the
+    /// call. [`decide`](Self::decide) also applies the rules about arguments.
     #[must_use]
     pub fn admit(&self, context: &PolicyContext<'_>, tool: &PolicyResource<'_>) -> Decision {
         self.judge(context, tool, None, &mut Strictest::default())

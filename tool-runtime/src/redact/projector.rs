@@ -180,7 +180,8 @@ impl Projector {
     }
 
     /// Writes the visible parts of a value, at most `max_bytes` long. Items of arrays and maps that do not fit are
-    /// omitted whole, and a string that is longer than its share is cut. The model's form has a mark at each cut.
+    /// omitted, or cut if much room would stay empty otherwise. A string that is longer than its share is cut. The
+    /// model's form has a mark at each cut.
     ///
     /// # Errors
     /// The value does not match its schema, its `Serialize` fails, or it is too large even when cut.
