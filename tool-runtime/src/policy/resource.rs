@@ -25,7 +25,7 @@ pub struct PolicyContext<'a> {
     pub tenant: Option<&'a str>,
     /// The principal's roles.
     pub roles: &'a [Arc<str>],
-    /// The run's current trust labels.
+    /// The run's current trust labels: marks that a run gets, for example from results of tools, and never loses.
     pub labels: &'a [Arc<str>],
     /// The only tools that the run may use; `None` if the run sets no such list.
     pub tools: Option<&'a BTreeSet<Box<str>>>,
