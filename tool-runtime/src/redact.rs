@@ -1,11 +1,13 @@
-//! Redaction: of an output, only the leaves (scalars and arrays of scalars) on the tool's allowlist are ever written.
+//! Redaction: of an output, only those leaves (scalars and arrays of scalars) are written that the tool's allowlist
+//! names.
 //!
 //! [`Projector`] serialises an output with its own `serde::Serializer`, which skips all other leaves while it writes
 //! JSON. No unredacted JSON of a typed output exists. The output of a dynamic tool, such as a tool of an MCP server, is
 //! a [`Value`](serde_json::Value) until it is projected.
 //!
-//! The module also writes texts from arguments: with sensitive arguments masked for records, events and approvals, as
-//! the sentence for an approver (`summary`), and as the effect key (`once`).
+//! The module also writes three texts from arguments: the arguments with the sensitive ones masked, for records, events
+//! and approvals; the sentence for the person who decides (`summary`); and the effect key (`once`), which is equal for
+//! calls that take effect once.
 
 mod attachments;
 mod changes;

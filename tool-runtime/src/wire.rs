@@ -10,7 +10,7 @@
 //! | rule | meaning |
 //! | --- | --- |
 //! | R1 | The call that a delta belongs to; the first match wins: (a) a known id, unless the name differs; (b) a new id with a name: a new call; (c) a known index; (d) an unknown index with an id or a name: a new call; (e) an unknown index alone: the call that changed last; (f) no index: a name starts a new call, otherwise the call that changed last |
-//! | R2 | An empty or null id or name counts as absent; a call keeps its first id |
+//! | R2 | An empty or null id or name is treated as absent; a call keeps its first id |
 //! | R3 | A name that equals the call's name is a repeat; a different name is appended before argument text, and starts a new call after it |
 //! | R4 | A call without a usable id gets a generated one; two calls never share an id |
 //! | R5 | A turn that ends well and has calls finishes with `ToolCalls`, whatever finish reason the provider sent; bytes after the end mark are ignored |

@@ -54,7 +54,8 @@ pub(crate) struct Allowance {
 const MOST_WINDOWS: usize = 8;
 
 impl Allowance {
-    /// Returns the first limit that `taken` plus `wanted` would exceed. `None` if `wanted` fits.
+    /// Returns the first limit that `taken` has reached, or that `taken` plus `wanted` would exceed. `None` if there is
+    /// no such limit.
     pub(crate) fn refuses(&self, taken: Spend, wanted: Spend) -> Option<Amount> {
         let passes = |limit: Option<u64>, taken: u64, wanted: u64| {
             limit.is_some_and(|limit| taken >= limit || wanted > limit - taken)
@@ -86,7 +87,8 @@ impl Allowance {
         self.time_ms.map(|limit| Duration::from_millis(limit).saturating_sub(taken.time))
     }
 
-    /// Returns the limits for a turn of the model. When no calls are left, the model may still answer.
+    /// Returns the limits for a turn of the model: all except those of calls, their time and their results. When no
+    /// calls are left, the model may still answer.
     pub(crate) const fn for_model(self) -> Self {
         Self { calls: None, time_ms: None, bytes: None, ..self }
     }

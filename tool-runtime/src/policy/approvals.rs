@@ -19,8 +19,8 @@ const MAX_REQUIRED_APPROVALS: u32 = 16;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Approvals {
-    /// Whether the principal of a run may decide on the run's calls. A call waits only in a runner with
-    /// [`approvals(true)`](crate::runner::RunnerBuilder::approvals).
+    /// Whether the principal of a run may decide on the run's calls; `false` by default. A call waits only in a runner
+    /// with [`approvals(true)`](crate::runner::RunnerBuilder::approvals).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub own_calls: Option<bool>,
     /// A decider needs one of these roles.

@@ -1,5 +1,5 @@
 //! Policies in the Cedar language. They narrow the rest of the policy and never allow more. If the engine fails on a
-//! call, the call is denied. This is the only folder that names `cedar_policy`.
+//! call, the call is denied. Only this file and its folder name `cedar_policy`.
 
 mod check;
 mod kind;
@@ -72,7 +72,8 @@ impl CedarRules {
         self.0.frozen.ask.policies().map(|policy| format!("cedar:{}", policy.id()))
     }
 
-    /// Whether the policy of this rule can forbid a call of the tool, judged by the action and resource in its scope.
+    /// Whether the policy of this rule can require an approval of a call of the tool, judged by the action and resource
+    /// in the scope of the policy.
     pub(super) fn can_ask(&self, rule: &str, tool: &str, effect: ToolEffect) -> bool {
         let groups = [tool, effect.as_str(), "call"];
         let is_group = |uid: &EntityUid| groups.contains(&uid.id().unescaped());

@@ -23,15 +23,17 @@ use crate::tool::{NoSchemaMode, Schema, ToolEffect, ToolSpec, is_discovered};
 impl ToolPolicy {
     /// Returns the parts of the policy that do not fit an application:
     ///
-    /// - names of tools, graphs, tags, repairers and callers that do not exist,
-    /// - tables that decide nothing, labels that no rule sets or reads, and budgets that no call fits,
+    /// - names of tools, graphs, tags, repairers and callers that do not exist; the NAME of `callers.graph:NAME` is not
+    ///   compared with the graphs,
+    /// - tables that decide nothing, labels that no rule sets or reads, and budgets that are too small for one call,
     /// - an effect below the effect that the tool declares, and a key for discovered tools on an authored tool,
     /// - pointers to arguments that do not exist, and conditions that no argument can meet,
     /// - names of roles, principals, attributes and tenants that are empty, or have outer spaces or invisible
     ///   characters.
     ///
-    /// Names under `mcp__` are accepted, because their server may not have answered yet. So are roles, principals and
-    /// tenants, which no catalog knows. Allowlists are not checked here, but when a runner compiles them.
+    /// Names under `mcp__` are accepted, because their server may not have answered yet. So are roles, principals,
+    /// attributes and tenants, which no catalog knows. The allowlists of outputs (`redact` and `model`) are not checked
+    /// here, but when a runner compiles them.
     #[must_use]
     pub fn check<'a>(
         &self,

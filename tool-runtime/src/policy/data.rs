@@ -65,7 +65,8 @@ pub(crate) struct PolicyData {
     /// Rules for single tools.
     #[serde(deserialize_with = "parse::named_map")]
     pub tools: BTreeMap<String, ToolRule>,
-    /// Rules for all tools of a server. A rule for a single tool takes precedence.
+    /// Rules for all tools of a server. A rule for a single tool takes precedence, except over `enabled = false`, which
+    /// denies every tool of the server.
     #[serde(deserialize_with = "parse::table_map", skip_serializing_if = "BTreeMap::is_empty")]
     pub servers: BTreeMap<String, ServerRule>,
     /// Whether a call may run without a stored record.
@@ -209,7 +210,8 @@ pub(crate) struct ToolRule {
     pub pin: Option<Hash>,
     /// The allowlist of the output. It narrows the allowlist of an authored tool; a discovered tool has no other.
     pub redact: Option<Vec<String>>,
-    /// Leaves that only the model sees, in addition to `redact`. They also narrow the allowlist of an authored tool.
+    /// Leaves (scalars and arrays of scalars) of the output that only the model sees, in addition to `redact`. An error
+    /// without `redact`. For an authored tool, each has to be on the allowlist of the tool.
     pub model: Vec<String>,
     /// The rules on the tool's arguments, in order.
     pub arguments: Vec<ArgumentRule>,

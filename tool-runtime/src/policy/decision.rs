@@ -18,8 +18,8 @@ use crate::text::pointer;
 use crate::tool::{NoSchemaMode, ToolEffect, is_discovered, is_graph};
 
 impl ToolPolicy {
-    /// Decides without the arguments of a call whether a model may see the tool, and whether its call may proceed.
-    /// [`decide`](Self::decide) also applies the rules about arguments.
+    /// Decides whether a model may see the tool and whether a call of it may proceed, without the arguments of the
+    /// call. [`decide`](Self::decide) also applies the rules about arguments.
     #[must_use]
     pub fn admit(&self, context: &PolicyContext<'_>, tool: &PolicyResource<'_>) -> Decision {
         self.judge(context, tool, None, &mut Strictest::default())
@@ -48,7 +48,8 @@ impl ToolPolicy {
     ///
     /// If the run may not use the tool at all, for example because no list allows it, or because the policy does not
     /// pin the hash of the tool's definition, no other rule is evaluated. The list is then empty, and only the decision
-    /// names the rule.
+    /// names the rule. A denial because a rule reads arguments that cannot be parsed is not in the list, either; the
+    /// list can then have the rules of labels and tags.
     ///
     /// ```
     /// use tool_runtime::policy::{PolicyContext, PolicyResource};
@@ -80,14 +81,14 @@ impl ToolPolicy {
         (decision, strictest.all.unwrap_or_default())
     }
 
-    /// Returns the labels in the policy's rules, including its Cedar policies.
+    /// Returns the trust labels that the policy's rules name, including its Cedar policies.
     #[must_use]
     pub fn named_labels(&self) -> BTreeSet<&str> {
         let cedar = self.data().cedar.iter().flat_map(CedarRules::labels);
         self.data().labels.keys().chain(cedar).map(String::as_str).collect()
     }
 
-    /// Returns the graphs that the policy names as callers or in budgets.
+    /// Returns the graphs (agents and scripts that run as tools) that the policy names as callers or in budgets.
     pub fn named_graphs(&self) -> impl Iterator<Item = &str> {
         let callers = self.data().callers.keys().filter_map(|caller| caller.strip_prefix("graph:"));
         callers.chain(self.data().budgets.graphs.keys().map(String::as_str))
@@ -226,8 +227,8 @@ impl ToolPolicy {
         }
     }
 
-    /// Returns the labels that a result of this tool puts on its run, each once. A discovered tool always puts
-    /// `untrusted`.
+    /// Returns the labels that a result of this tool puts on its run, each once. A discovered tool (`mcp__`, from an
+    /// MCP server) always puts `untrusted`.
     pub fn labels_of<'a>(&'a self, tool: &PolicyResource<'a>) -> impl Iterator<Item = &'a str> + 'a {
         let (name, tags) = (tool.name, tool.tags);
         let discovered = is_discovered(name).then_some(LabelRule::UNTRUSTED);
@@ -238,8 +239,9 @@ impl ToolPolicy {
         discovered.into_iter().chain(ruled.map(|(label, _)| label.as_str()))
     }
 
-    /// Returns the tool's effect under the policy. For a discovered tool the policy's value replaces `declared`; for
-    /// any other tool that value can only raise the effect. Without a value in the policy the effect is `declared`.
+    /// Returns the tool's effect under the policy. For a discovered tool (`mcp__`, from an MCP server) the policy's
+    /// value replaces `declared`; for any other tool that value can only raise the effect. Without a value in the
+    /// policy the effect is `declared`.
     #[must_use]
     pub fn effect_of(&self, name: &str, declared: ToolEffect) -> ToolEffect {
         self.terms_of(name, declared).effect

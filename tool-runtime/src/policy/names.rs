@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// A map keyed by tool names from the policy or the application.
 pub(super) type NameMap<V> = HashMap<Box<str>, V, BuildHasherDefault<NameHasher>>;
 
-/// The tools of one run, by name. Every executor refuses any other tool.
+/// The only tools that one run may use, by name. Every policy denies any other tool, with the rule `run.tools`.
 pub(crate) type RunTools = BTreeSet<Box<str>>;
 
 /// A list of tool names. The trait exists for the compiler error about a single name.

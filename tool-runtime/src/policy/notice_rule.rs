@@ -106,7 +106,7 @@ pub(crate) struct LinkIds<'a> {
 
 impl LinkTemplate {
     /// Returns the link to a call. The ids are percent-encoded, so that none changes the rest of the URL. `None` if an
-    /// id consists of dots, which name a folder even if they are encoded (WHATWG URL, 4.2).
+    /// id consists only of dots, which name a folder even if they are encoded (WHATWG URL, 4.2).
     pub(crate) fn link(&self, ids: &LinkIds<'_>) -> Option<String> {
         let (mut link, mut rest) = (String::new(), self.0.as_str());
         while let Some((before, after)) = rest.split_once('{') {

@@ -20,8 +20,9 @@ const ROOM: usize = 128;
 pub(crate) struct Party(Box<str>);
 
 impl Party {
-    /// Returns the party of a run. `None` if earlier policies also apply to the run, or if the description would exceed
-    /// 16 KiB, for example with hundreds of tools. Such a run does not share its list of visible tools.
+    /// Returns the party of a run. `None` if earlier policies, or earlier roles and attributes, also apply to the run,
+    /// or if the description would exceed 16 KiB, for example with hundreds of tools. Such a run does not share its
+    /// list of visible tools.
     pub(crate) fn of(policy: &RunPolicy, context: &PolicyContext<'_>) -> Option<Self> {
         let policy = policy.alone()?;
         let mut key = Key(String::with_capacity(ROOM));

@@ -13,7 +13,8 @@ pub(super) enum PolicyErrorKind {
     Missing,
     /// The file cannot be read.
     Unreadable,
-    /// The file's name ends in neither `.toml` nor `.json`.
+    /// The file's name ends in neither `.toml` nor `.json`, or the policy is TOML in a build without the feature
+    /// `toml`.
     Format,
     /// The text is not UTF-8.
     NotUtf8,

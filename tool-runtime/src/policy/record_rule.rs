@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RecordRule {
-    /// Whether such a call is stopped. If it has already run, its result is withheld.
+    /// Whether such a call is stopped; `false` by default. If it has already run, its result is withheld.
     pub required: bool,
 }
 

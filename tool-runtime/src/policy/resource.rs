@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::call::Caller;
 use crate::tool::{Hash, NoSchemaMode, Schema, ToolEffect, ToolSpec};
 
-/// The properties of a run that a policy reads. They are borrowed, so that a decision usually does not allocate.
+/// The properties of a run that a policy can read. They are borrowed, so that a decision usually does not allocate.
 ///
 /// [`ToolPolicy::decide`](crate::ToolPolicy::decide) has an example.
 #[derive(Debug, Clone, Copy)]
 pub struct PolicyContext<'a> {
-    /// The id of the run.
+    /// The id of the run. No rule of a policy reads it.
     pub run: &'a str,
     /// The source of the run's calls.
     pub caller: &'a Caller,
@@ -25,14 +25,14 @@ pub struct PolicyContext<'a> {
     pub tenant: Option<&'a str>,
     /// The principal's roles.
     pub roles: &'a [Arc<str>],
-    /// The run's current trust labels.
+    /// The run's current trust labels: marks that a run gets, for example from results of tools, and never loses.
     pub labels: &'a [Arc<str>],
     /// The only tools that the run may use; `None` if the run sets no such list.
     pub tools: Option<&'a BTreeSet<Box<str>>>,
 }
 
 impl Default for PolicyContext<'_> {
-    /// A direct call of a run without a principal, attributes, a tenant, roles, labels and a list of tools.
+    /// A direct call of a run without a principal, attributes, a tenant, roles, labels or a list of tools.
     fn default() -> Self {
         Self {
             run: "",

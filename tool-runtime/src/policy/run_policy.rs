@@ -74,8 +74,9 @@ impl RunPolicy {
         })
     }
 
-    /// Returns the same policies, plus a copy of the runner's policy that requires an approval for every effect. `None`
-    /// if a run may not have that many policies.
+    /// Returns the same policies, plus a copy of the runner's policy that also requires an approval of `state_change`
+    /// and `external_side_effect` calls. `None` if the run would have more than [`MAX_EARLIER_POLICIES`] earlier
+    /// policies.
     #[cfg(feature = "code-mode")]
     pub(crate) fn asking_for_effects(&self) -> Option<Self> {
         let effects = [ToolEffect::StateChange, ToolEffect::ExternalSideEffect];
@@ -196,7 +197,7 @@ impl RunPolicy {
         self.strictest(context, tool, |policy, context| policy.decide_on(context, tool, &arguments))
     }
 
-    /// Returns the strongest effect that [`ToolPolicy::effect_of`] returns for any of the policies.
+    /// Returns the strongest of the effects that [`ToolPolicy::effect_of`] returns for the policies.
     pub(crate) fn effect_of(&self, name: &str, declared: ToolEffect) -> ToolEffect {
         self.terms_of(name, declared).effect
     }
@@ -242,7 +243,8 @@ impl RunPolicy {
         self.all().map(ToolPolicy::parallel).min().unwrap_or(1)
     }
 
-    /// Returns the spending of a new run, with the lowest budgets of a run and, in a graph, of the graph.
+    /// Returns an empty [`Spending`] for a new run, with the lowest budgets of a run and, for a task of a graph, of the
+    /// graph.
     pub(crate) fn spending(&self, caller: &Caller) -> Spending {
         let of = |name: &str| {
             let graphs = self.all().filter_map(|policy| policy.data().budgets.graphs.get(name).copied());
@@ -275,8 +277,8 @@ impl RunPolicy {
         shared.into_iter().map(|((holder, window), allowance)| (holder, window, allowance)).collect()
     }
 
-    /// Returns a guard that warns and stops at the earliest of all thresholds. A policy without thresholds counts with
-    /// `unnamed`.
+    /// Returns a guard that warns and stops at the earliest of all thresholds. For a policy without thresholds,
+    /// `unnamed` applies.
     pub(crate) fn loop_guard(&self, unnamed: LoopThresholds) -> LoopGuard {
         // 0 means never, so any other number is earlier.
         let earlier = |one: u32, other: u32| if one == 0 || other == 0 { one.max(other) } else { one.min(other) };

@@ -1,4 +1,5 @@
-//! [`ServerRule`]: the rules for all tools of a server. The rules for a single tool take precedence.
+//! [`ServerRule`]: the rules for all tools of a server. The rules for a single tool take precedence, except over
+//! `enabled = false`.
 
 use serde::{Deserialize, Serialize};
 

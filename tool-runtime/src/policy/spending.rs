@@ -32,7 +32,7 @@ pub(crate) struct Spend {
     pub output_tokens: u64,
     /// Tokens written as reasoning.
     pub reasoning_tokens: u64,
-    /// Cost. A negative value or NaN counts as 0.
+    /// Cost. A negative value or NaN is treated as 0 when it is added.
     pub cost: f64,
 }
 
@@ -225,8 +225,9 @@ impl Shared {
     }
 }
 
-/// The amounts that one call reserves. Dropping the reservation books the call and the elapsed time, even if the call's
-/// future is dropped before its result.
+/// The amounts that one call reserves. Dropping the reservation books the call, the elapsed time and the size of the
+/// result, even if the call's future is dropped before its result. With `is_used = false`, it only releases the
+/// amounts.
 #[derive(Debug)]
 #[must_use = "a reservation that is dropped immediately is booked as used"]
 pub(crate) struct Reservation {
@@ -235,7 +236,7 @@ pub(crate) struct Reservation {
     /// When the call began; `None` without a time budget.
     started: Option<Instant>,
     bytes: u64,
-    /// Whether the drop books the call, or only releases the amounts.
+    /// Whether the drop books the call. If `false`, it only releases the amounts.
     pub(crate) is_used: bool,
 }
 

@@ -65,8 +65,8 @@ impl ToolPolicy {
     }
 
     /// Returns the allowlist of a tool's output under this policy. An allowlist in the policy replaces the tool's own;
-    /// [`RunnerBuilder::build`](crate::runner::RunnerBuilder::build) fails if it names more than the tool's own. A tool
-    /// of an MCP server has no allowlist of its own.
+    /// [`RunnerBuilder::build`](crate::runner::RunnerBuilder::build) fails if it names a path that the tool's own does
+    /// not have. A tool of an MCP server has no allowlist of its own.
     #[must_use]
     pub fn redaction_of(&self, spec: &ToolSpec) -> Redaction {
         let rule = self.tool(spec.name.as_str()).filter(|_| self.is_as_pinned(spec));
@@ -183,7 +183,8 @@ impl ToolPolicy {
         self.0.index.keys().map(|name| &**name).filter(|name| self.mentions(name))
     }
 
-    /// Returns the roles that the policy names.
+    /// Returns the roles for which the policy adds or removes tools, and the roles in its Cedar policies. The roles of
+    /// deciders are in [`decider_roles`](Self::decider_roles).
     #[must_use]
     pub fn roles(&self) -> BTreeSet<&str> {
         let data = self.data();

@@ -13,7 +13,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 ///
 /// Windows follow each other without a gap from the beginning of 1970 in UTC, so all processes agree on them. An
 /// account, the used amounts of a budget, is one small document, regardless of its number of calls. Calls around the
-/// end of a window can use the budgets of both windows within a shorter time than one.
+/// end of a window can use the budgets of both windows within a time that is shorter than one window. The times of the
+/// table `[mcp]` are written in the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Window(NonZeroU64);
 

@@ -1,4 +1,4 @@
-//! Lists the differences between two versions of a call's arguments, with masked values.
+//! Lists the differences between two versions of a call's arguments. Sensitive values are masked.
 
 use crate::call::{ArgumentChange, ArgumentChangeKind, JsonText};
 use crate::json::{self, Limits, Tree};
@@ -14,7 +14,8 @@ const PIECE: usize = 200;
 /// The number of unchanged characters that are shown on each side of a repair.
 const AROUND: usize = 16;
 
-/// Lists the differences between two JSON objects, in the order of the second. A `null` member counts as absent.
+/// Lists at most 64 differences between two JSON objects, in the order of the second. Members that only the first has
+/// come last. A member that is `null` is treated as absent.
 pub(crate) fn changes(
     kind: ArgumentChangeKind,
     before: &str,

@@ -1,8 +1,9 @@
 //! [`fit`]: cuts a value to its size limit, after it was written through its allowlist.
 //!
-//! Whole items of arrays and whole entries of maps are left out, from the end. Members that the schema names stay. A
-//! string is cut only if it is longer than its share of the room. Each cut is counted, and has a mark in the text for
-//! models. A value whose schema a cut would break is written whole or not at all.
+//! Whole items of arrays and whole entries of maps are left out, from the end. An item that does not fit is itself cut
+//! if much of the room would stay empty otherwise. Members that the schema names stay. A string is cut only if it is
+//! longer than its share of the room. Each cut is counted, and has a mark in the text for models. A value whose schema
+//! a cut would break is written whole or not at all.
 
 use std::ops::Range;
 

@@ -53,7 +53,8 @@ impl Leaf {
     /// Any scalar, or an array of them.
     pub(super) const ANY: Self = Self { scalar: Some(Kinds::ANY), items: Some(Kinds::ANY) };
 
-    /// Reads a schema; `None` if it uses more than `type`, `minimum` and `maximum`.
+    /// Reads `type`, `items`, `minimum` and `maximum` of a schema, and ignores its other keywords. `None` if there is
+    /// no `type`, if a type is `object`, or if the items of an array cannot be read.
     pub(super) fn of(schema: &Value) -> Option<Self> {
         let names = match schema.get("type")? {
             Value::String(name) => vec![name.as_str()],

@@ -86,7 +86,7 @@ struct Cut {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ProjectError {
-    /// The value does not match its schema, or is not JSON: NaN, an infinity.
+    /// The value does not match its schema, is not JSON (NaN, an infinity), or is nested too deeply.
     OutputInvalid(Vec<Violation>),
     /// The value exceeds the limit even when cut.
     TooLarge,
@@ -180,10 +180,11 @@ impl Projector {
     }
 
     /// Writes the visible parts of a value, at most `max_bytes` long. Items of arrays and maps that do not fit are
-    /// omitted whole, and a string that is longer than its share is cut. The model's form has a mark at each cut.
+    /// omitted, or cut if much room would stay empty otherwise. A string that is longer than its share is cut. The
+    /// model's form has a mark at each cut.
     ///
     /// # Errors
-    /// The value does not match its schema, or is too large even when cut.
+    /// The value does not match its schema, its `Serialize` fails, or it is too large even when cut.
     pub fn project<T: Serialize + ?Sized>(&self, value: &T, max_bytes: usize) -> Result<Projected, ProjectError> {
         self.project_any(&value, max_bytes)
     }

@@ -15,8 +15,8 @@ pub(crate) fn add_min_properties(schema: &Schema, count: usize) -> Schema {
     Schema::from_text(canonical::to_text(&value))
 }
 
-/// Publishes `require_any` as `minProperties` if the names are all optional arguments of the tool. Otherwise the schema
-/// stays unchanged, because JSON Schema could express the rule only with `anyOf`.
+/// Publishes `require_any` as `minProperties` if `names` contains every optional argument of the tool. Otherwise the
+/// schema stays unchanged, because JSON Schema could express the rule only with `anyOf`.
 #[must_use]
 pub(crate) fn publish_require_any(schema: &Schema, names: &[&str]) -> Schema {
     if names.is_empty() {

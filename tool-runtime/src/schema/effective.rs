@@ -37,7 +37,8 @@ impl Effective {
     }
 
     /// Returns a hash that is equal for arguments with the same canonical text. It reads only the ends of strings and
-    /// arrays, so it costs a tenth of that text. If two hashes are equal, the texts have to be compared.
+    /// arrays, so it takes a tenth of the time of writing that text. If two hashes are equal, the texts have to be
+    /// compared.
     pub(crate) fn fingerprint(&self, arguments: &Tree<'_>) -> u64 {
         let defaults = self.missing(arguments);
         let defaults = defaults.map(|(name, default)| member(name, fingerprint(&Tree::from_value(default))));
@@ -52,7 +53,8 @@ impl Effective {
     }
 }
 
-/// Hashes a value. Members are summed, so that their order makes no difference. Numbers count by their value.
+/// Hashes a value. Members are summed, so that their order makes no difference. Equal numbers have one hash, however
+/// they are written.
 #[expect(clippy::cast_precision_loss, reason = "equal numbers are equal floats")]
 fn fingerprint(tree: &Tree<'_>) -> u64 {
     match tree {

@@ -1,4 +1,4 @@
-//! Checks of the schema compiler with the default validator: single patterns, defaults and whole documents.
+//! Checks of single patterns, default values and whole schemas with the default validator.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,8 @@ pub(crate) fn is_valid(schema: &Value, value: &Value) -> bool {
     JsonSchemaValidator.compile_value(schema).is_ok_and(|compiled| compiled.check(&Tree::from_value(value)).is_ok())
 }
 
-/// Returns whether a part of a document accepts a value. `None` if the part cannot be compiled on its own.
+/// Returns whether a part of a document accepts a value. `None` if the part is not an object, or cannot be compiled on
+/// its own.
 pub(crate) fn takes(document: &Value, part: &Value, value: &Value) -> Option<bool> {
     let mut schema = part.as_object()?.clone();
     // A part has the dialect of its document, and may refer to the document's definitions.
@@ -34,7 +35,8 @@ pub(crate) fn takes(document: &Value, part: &Value, value: &Value) -> Option<boo
 /// document.
 ///
 /// Compiling a schema is a large part of building a catalog, and its tool may never be called. So this function
-/// compiles only a schema with rules that a meta-schema cannot check. The first call compiles every other schema.
+/// compiles only a schema with rules that a meta-schema cannot check. Every other schema is compiled at the first call
+/// of its tool.
 pub(crate) fn compiles(schema: &Value) -> Result<(), Problem> {
     if is_plain(schema) {
         return JsonSchemaValidator::check_meta(schema);
@@ -63,12 +65,13 @@ const JUDGED_BY_COMPILING: [&str; 13] = [
     "patternProperties",
 ];
 
-/// Keywords whose numbers are counts. A meta-schema accepts any integer, even `1e30` and `2.0`.
+/// Keywords whose numbers are counts. A meta-schema accepts any integer, even `1e30` and `2.0`, so a schema is compiled
+/// if one of its counts is not a `u64`.
 const COUNTS: [&str; 8] =
     ["maxContains", "maxItems", "maxLength", "maxProperties", "minContains", "minItems", "minLength", "minProperties"];
 
-/// Whether a document that fits its meta-schema is certain to compile. Every member name counts as a keyword. A
-/// property with such a name only makes the result `false`.
+/// Whether a document that fits its meta-schema is certain to compile. Names of properties are treated as keywords,
+/// too: a property that is called `pattern` only makes the result `false`, which costs a compilation.
 fn is_plain(schema: &Value) -> bool {
     let Value::Object(members) = schema else { return false };
     members.iter().all(|(name, value)| match name.as_str() {

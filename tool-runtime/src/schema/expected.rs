@@ -53,7 +53,8 @@ pub(super) fn expected(kind: &ValidationErrorKind) -> String {
     }
 }
 
-/// Describes the forms of `anyOf`, if each form failed for one reason and at the value itself.
+/// Describes the forms of `anyOf` or `oneOf`, if each form failed for exactly one reason and all reasons are at the
+/// same depth of the value. Otherwise the text is general.
 fn alternatives(context: &[Vec<ValidationError<'static>>]) -> String {
     let depth = |error: &ValidationError<'_>| error.instance_path().as_str().matches('/').count();
     let least = context.iter().flatten().map(depth).min();

@@ -22,7 +22,8 @@ const MAX_SCHEMAS: u64 = 2_000;
 /// The prefix of the references in generated schemas.
 const DEFINITIONS: &str = "#/$defs/";
 
-/// Generates the schema of a type. A trait object, so that the code around it is compiled once, not for each tool.
+/// A function that generates the schema of a type. It is a trait object, so that the code around it is compiled once,
+/// not for each tool.
 pub(crate) type Generate<'f> = dyn Fn(&mut SchemaGenerator) -> schemars::Schema + 'f;
 
 /// Compiles the schema of a value that a model writes into the supported subset. `constraints` are those of a tool's

@@ -1,5 +1,6 @@
 //! Resolves the references of a document, and counts the schemas that it expands to. The count uses memoisation and
-//! never expands, because two kilobytes can expand to years of work.
+//! never expands, because a document of two kilobytes can expand to so many schemas that visiting them would take
+//! years.
 
 use std::collections::HashMap;
 
@@ -10,7 +11,7 @@ use crate::schema::positions::{MAX_DEPTH, Position, subschemas};
 use crate::schema::problem::Pointer;
 use crate::text::pointer;
 
-/// The maximum number of schemas of an expanded document; a reference back to itself counts once.
+/// The maximum number of schemas of an expanded document; a reference back to a schema that contains it adds nothing.
 const MAX_EXPANDED: u64 = 10_000;
 
 /// The longest chain of references and schemas, so that walking it stays within a thread's stack.

@@ -69,7 +69,8 @@ pub(crate) fn pin(definition: &Value) -> Hash {
     digest(canonical::to_text(definition))
 }
 
-/// Returns the capabilities with their effects, independent of the order of parameters.
+/// Returns the capabilities and connections that a tool borrows, with their effects, independent of the order of
+/// parameters.
 fn borrows(requirements: &[Requirement]) -> Value {
     let mut found: Vec<_> = requirements
         .iter()

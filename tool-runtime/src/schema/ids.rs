@@ -10,10 +10,10 @@ use crate::json::Tree;
 use crate::text::{is_invisible, pointer};
 use crate::tool::{Schema, ToolSpec};
 
-/// Advice for a blank id.
+/// Advice for an id that is blank or a placeholder.
 pub(crate) const TAKE_OR_ASK: &str = "take the id from a tool's result or ask the user; never make one up";
 
-/// Advice for a blank id, if a tool lists the missing ids.
+/// Advice for an id that is blank or a placeholder, if the model can call a tool that lists the ids.
 pub(crate) const TAKE: &str = "take the id from a tool's result; never make one up";
 
 /// The string arguments of a tool that are ids by their name, at any depth, alone or in an array: `id`, `*_id`,

@@ -17,8 +17,9 @@ const NODE: usize = 16;
 /// Keywords that name a schema, or contain schemas that apply to no value.
 const NAMES: [&str; 5] = ["$anchor", "$defs", "$dynamicAnchor", "$id", "definitions"];
 
-/// Replaces each reference with the schema that it refers to. A reference that leads back to itself, or to a
-/// meta-schema, stays. If a reference leads out of the document, all references stay.
+/// Replaces each reference with the schema that it refers to. A reference stays if it leads to a schema that contains
+/// it or to a meta-schema, or if the document would become too large or too deep. If a reference leads out of the
+/// document, all references stay.
 pub(crate) fn inlined(schema: &Value) -> Cow<'_, Value> {
     if !has_reference(schema) {
         return Cow::Borrowed(schema);

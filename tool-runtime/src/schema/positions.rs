@@ -25,7 +25,7 @@ const ONE: [&str; 12] = [
     "unevaluatedProperties",
 ];
 
-/// Keywords whose value is a list of schemas; `items` can be a list up to draft-07.
+/// Keywords whose value is a list of schemas; `items` can be a list in draft-07.
 const LIST: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
 
 /// Keywords whose value maps names to schemas; members of `dependencies` may be lists of names instead.

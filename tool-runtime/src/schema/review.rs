@@ -40,7 +40,7 @@ impl Advice {
 pub enum Reason {
     /// The name is illegal, or begins with `__`.
     Name,
-    /// The name claims a namespace that does not belong to the source.
+    /// The name claims a namespace, such as `core` in `core__add`. Only the catalog sets the namespace of a source.
     Namespace,
     /// A description gives the model orders, or contains hidden characters.
     Description,
@@ -52,7 +52,7 @@ pub enum Reason {
     Subset,
     /// A reference leads out of the document, in a circle, or to a place that is not a definition.
     Reference,
-    /// The schema is not valid, or contradicts itself.
+    /// The schema is not valid, contradicts itself, or is not of the type `object`.
     Schema,
     /// The pattern is expensive to match, or means different things to different engines.
     Regex,

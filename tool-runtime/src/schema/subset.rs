@@ -9,9 +9,9 @@ use crate::schema::problem::Pointer;
 /// Keywords that some provider does not accept.
 const REFUSED: [&str; 8] = ["oneOf", "anyOf", "allOf", "not", "if", "then", "else", "patternProperties"];
 
-/// Checks that a schema stays within the subset that every provider accepts. It has no alternatives, conditions or
-/// patterned properties at a schema position. Its references are `#/$defs/NAME` or `#/definitions/NAME`, lead to
-/// existing definitions, and are not recursive.
+/// Checks that a schema stays within the subset that every provider accepts. The subset has no alternatives, conditions
+/// or patterned properties at a schema position, and schemas nest at most 32 levels deep. References are `#/$defs/NAME`
+/// or `#/definitions/NAME`, lead to existing definitions, and are not recursive.
 ///
 /// # Errors
 ///

@@ -84,7 +84,7 @@ fn suspicious(text: &str) -> Option<&'static str> {
     PHRASES.iter().any(|phrase| lower.contains(phrase)).then_some("the text gives orders to the model")
 }
 
-/// Whether a character can hide text. Characters that scripts and emoji need do not count.
+/// Whether a character can hide text. `false` for characters that scripts and emoji need.
 const fn is_hidden(character: char) -> bool {
     match invisible_kind(character) {
         None | Some(InvisibleKind::Break | InvisibleKind::Joiner | InvisibleKind::Variation | InvisibleKind::Blank) => {

@@ -19,7 +19,7 @@ use crate::tool::Schema;
 /// The maximum number of violations that are listed for one value.
 const MOST_VIOLATIONS: usize = 100;
 
-/// The maximum number of backtracks of a pattern with look-around. After that, the text counts as not matching.
+/// The maximum number of backtracks of a pattern with look-around. After that, the text is treated as not matching.
 const BACKTRACKS: usize = 10_000;
 
 /// The maximum number of different patterns in a foreign schema, from a server or a file. Each pattern is compiled.

@@ -44,7 +44,8 @@ enum Stop {
     Budget,
 }
 
-/// A schema together with the schemas that it applies to the same value.
+/// The number of visits of one value by a schema and by the schemas that it applies to the same value, and the schemas
+/// that all of these apply to the members of the value.
 #[derive(Clone)]
 struct Here<'a> {
     visits: u64,

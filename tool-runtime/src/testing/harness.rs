@@ -25,7 +25,8 @@ use crate::testing::fault::{Fault, Faults};
 use crate::testing::test_call::TestCall;
 
 /// Returns a harness for the tools of a catalog. By default the policy allows every tool, people can approve calls,
-/// records are kept in memory, and the clock shows the beginning of 2026.
+/// records are kept in memory, and the clock shows the beginning of 2026. A catalog with graphs needs its own
+/// [`policy`](Harness::policy), because only `allowed_graphs` allows a graph.
 ///
 /// ```
 /// use std::sync::Arc;

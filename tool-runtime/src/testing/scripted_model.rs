@@ -115,7 +115,7 @@ impl ScriptedTurn {
 /// ```
 ///
 /// # Panics
-/// Panics on drop if the script has turns that were never requested.
+/// Panics on drop if the script has turns that were never requested, unless the thread is already panicking.
 pub struct ScriptedModel {
     turns: Mutex<VecDeque<ScriptedTurn>>,
     asked: Mutex<Vec<RecordedRequest>>,

@@ -51,7 +51,8 @@ impl Format {
     /// # Errors
     /// The format cannot express a tool's name, schema or description, or the tool choice; or two tools have the same
     /// name. With [`leave_out_unsupported`](EncodeOptions::leave_out_unsupported), [`Encoded::losses`] reports these
-    /// instead. Too many tools, and a choice that names a tool that is not offered, are always errors.
+    /// instead. With this option, too, more tools than [`provider_limits`](EncodeOptions::provider_limits) allows and a
+    /// choice that names a tool that is not offered are errors.
     pub fn encode_tools<'a, T: Into<WireTool<'a>>>(
         self,
         tools: impl IntoIterator<Item = T>,
@@ -64,7 +65,7 @@ impl Format {
     /// [`encode_tools`](Self::encode_tools) writes the tool choice and the limit to one call.
     ///
     /// A setting that the format has but `model` refuses is left out and reported, or written in the form that the
-    /// model accepts. With `None`, every setting that the format has is written.
+    /// model accepts. With `None`, no rule of a single model applies.
     ///
     /// # Errors
     /// A setting has a value that no provider accepts, an extra field would override another part of the body, or the
@@ -75,9 +76,9 @@ impl Format {
 
     /// Returns the parts of a request body that hold the history, such as `messages` and `system`.
     ///
-    /// Provider state of this format is sent back unchanged and in its place, unless it came from a model other than
-    /// `model`; `None` keeps the provider state of every model. A call without a result gets the result
-    /// `outcome_unknown`; see [`Message::repair`](crate::wire::Message::repair).
+    /// Provider state of this format is sent back unchanged and in its place, unless it is bound to a model other than
+    /// `model`, as signed reasoning is. `None` keeps the provider state of every model. A call without a result gets
+    /// the result `outcome_unknown`; see [`Message::repair`](crate::wire::Message::repair).
     #[must_use]
     pub fn encode_messages(self, history: &[Message], model: Option<&str>) -> Encoded<BTreeMap<String, Box<RawValue>>> {
         encode::encode_messages(self, self.dialect(), history, model)

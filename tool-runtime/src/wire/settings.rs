@@ -74,7 +74,7 @@ pub struct RequestSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_key: Option<String>,
     /// Whether the request marks its stable beginning for the provider's cache (Anthropic), and whether the HTTP client
-    /// sends a cache key of its own (Responses). `None` counts as `true`.
+    /// sends a cache key of its own (Responses). `None` means `true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<bool>,
     /// Fields of the body that no setting names, as the provider documents them.

@@ -11,7 +11,8 @@ use crate::policy::check::unsatisfiable::{target, types};
 /// The maximum depth of nested arguments. Policies do not see deeper members.
 const MAX_DEPTH: usize = 8;
 
-/// The Cedar type of an argument. Policies do not see arguments that have no such type: unions, maps and a lone `null`.
+/// The Cedar type of an argument. Policies do not see arguments that have no such type, such as unions and a lone
+/// `null`. They see a map as a record without members.
 #[derive(Debug, PartialEq)]
 pub(super) enum Kind {
     Text,
@@ -62,7 +63,7 @@ impl Kind {
         }
     }
 
-    /// Converts an argument to a Cedar value. `None` for `null`, which counts as absent.
+    /// Converts an argument to a Cedar value. `None` for `null`: policies see the argument as absent.
     pub(super) fn value(&self, value: &Tree<'_>) -> Result<Option<RestrictedExpression>, TypeMismatch> {
         let value = match (self, value) {
             (_, Tree::Null) => return Ok(None),
@@ -92,7 +93,8 @@ impl Kind {
     }
 }
 
-/// Formats a number as a Cedar decimal, which has one to four decimal places. `None` if it would need rounding.
+/// Formats a number as a Cedar decimal, which has one to four decimal places. `None` if the number would need rounding,
+/// for an integer above `i64::MAX`, and for a value that is not a number.
 fn decimal(number: &Tree<'_>) -> Option<String> {
     let text = match number {
         Tree::Int(number) => number.to_string(),

@@ -7,7 +7,8 @@ const MAX_BYTES: usize = 64 * 1024;
 /// The maximum number of brackets that may be open at the same time.
 const MAX_OPEN: usize = 32;
 
-/// The maximum number of operators in one policy. Each operator can add a level of nesting.
+/// The maximum number of operators in one policy. Each operator can add a level of nesting. The scan counts each `if`
+/// and each of the characters `&|.+-*!`, so `&&` and `||` count twice.
 const MAX_OPERATORS: usize = 256;
 
 /// Returns an error if the text is too long or too deeply nested.

@@ -61,8 +61,9 @@ fn text(text: &str) -> RestrictedExpression {
 struct Undecided;
 
 impl CedarRules {
-    /// Returns the verdict that restricts a call, and the rules with that verdict in a fixed order. `arguments` is
-    /// `None` before they are read; conditions on arguments do not count at that stage.
+    /// Returns the verdict that restricts a call, and the rules with that verdict in a fixed order. `None` if the
+    /// policies do not restrict the call. `arguments` is `None` before the arguments are read. A `forbid` that reads
+    /// arguments is not evaluated at that stage, and a `permit` is evaluated without its clauses about arguments.
     pub(crate) fn say(
         &self,
         context: &PolicyContext<'_>,

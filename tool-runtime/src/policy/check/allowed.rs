@@ -24,7 +24,7 @@ pub(super) fn problems(policy: &ToolPolicy, tools: &HashMap<&str, &ToolSpec>, pr
     }
 }
 
-/// Whether no part of the policy allows the tool. A tool of a server that is off counts as allowed.
+/// Whether no part of the policy allows the tool. `false` for a tool of a server that `enabled = false` turns off.
 fn is_allowed_nowhere(policy: &ToolPolicy, name: &str) -> bool {
     !policy.mentions(name) && policy.compiled(name).is_none_or(|compiled| compiled.disabled.is_none())
 }

@@ -1,4 +1,5 @@
-//! Reports budgets that are too small for any call, or that a single call would reserve completely.
+//! Reports budgets of bytes and time that are smaller than the amount that one call reserves, and budgets of time that
+//! a call without a time limit would reserve completely.
 
 use crate::error::Problem;
 use crate::policy::data::PolicyData;

@@ -1,4 +1,5 @@
-//! Finds conditions that no value of an argument can meet. A rule with such a condition is a mistake.
+//! Finds conditions that no value of an argument can meet, and values in `one_of` that the argument can never have. A
+//! rule with such a condition is a mistake.
 
 use serde_json::Value;
 
@@ -13,8 +14,9 @@ pub(super) struct Unsatisfiable {
     pub(super) nearest: Option<String>,
 }
 
-/// Returns the reason why no value of an argument, or no item of an array, can meet a condition. `None` if the schema
-/// allows such a value. `document` is the whole input schema, `argument` the part for the argument.
+/// Returns the reason why no value of an argument, or no item of an array, can meet a condition. For `one_of`, one
+/// value that the schema excludes is enough. `None` if the schema allows the values, or if that is unknown. `document`
+/// is the whole input schema, `argument` the part for the argument.
 pub(super) fn of(condition: &Condition, document: &Value, argument: &Value) -> Option<Unsatisfiable> {
     let items = argument.get("items").filter(|_| types(argument).any(|name| name == "array"));
     let argument = items.map_or(argument, |items| target(document, items));
@@ -86,7 +88,7 @@ fn unsatisfiable(key: &str, choices: &[&str], written: Option<&str>) -> Unsatisf
 /// Follows a reference inside the document. Returns the schema itself if it is not a reference or does not resolve.
 pub(in crate::policy) fn target<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
-    // A longer chain of references counts as a cycle.
+    // A chain of more than eight references is not followed to its end, because it may be a cycle.
     for _ in 0..8 {
         let place = schema.get("$ref").and_then(Value::as_str).and_then(|place| place.strip_prefix('#'));
         let Some(next) = place.and_then(|place| document.pointer(place)) else { break };

@@ -21,7 +21,8 @@ pub(super) struct Mutant {
 /// mutants with a thousand members each.
 const MAX_PARTS: usize = 100_000;
 
-/// Passes the mutants of a value to `each`. If there are too many, it passes every n-th one, starting at `phase`.
+/// Passes the mutants of a value to `each`. If there are too many, it passes only every n-th one; `phase` shifts the
+/// selection.
 pub(super) fn mutants(schema: &Value, value: &Value, phase: usize, each: &mut dyn FnMut(&Mutant)) {
     let mut count = 0_usize;
     changes(schema, value, &mut |_, _, _, _| count += 1);

@@ -193,7 +193,7 @@ impl Maker<'_> {
         if low > high {
             return self.refuse("no array has such a length");
         }
-        // Before 2020-12, `items` had the meaning of `prefixItems`.
+        // Before 2020-12, a list in `items` had the meaning of `prefixItems`.
         let (first, rest) = match (schema.get("prefixItems"), schema.get("items")) {
             (Some(Value::Array(first)), rest) => (&**first, rest),
             (None, Some(Value::Array(first))) => (&**first, schema.get("additionalItems")),

@@ -35,7 +35,8 @@ pub struct Decoded {
     pub calls: Vec<DecodedCall>,
     /// The text of the model.
     pub text: String,
-    /// How the turn ended.
+    /// How the turn ended. The error `unsupported_item` does not change this value, so [`ended_well`](Self::ended_well)
+    /// decides whether calls may run.
     pub finish: FinishReason,
     /// The provider's own finish reason; `None` if it sent none.
     pub provider_finish: Option<String>,

@@ -58,7 +58,7 @@ impl DisplayEvent<'_> {
     }
 }
 
-// Argument text stays out of logs, so `Debug` shows its length only.
+// Reasoning and argument text stay out of logs, so `Debug` shows only their lengths.
 impl fmt::Debug for DisplayEvent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -147,7 +147,7 @@ impl<'a> Field<'a> for Integer {
     }
 }
 
-/// Whether the value is `true`; every other value counts as `false`.
+/// Whether the value is `true`; every other value is read as `false`.
 #[derive(Default, Clone, Copy)]
 pub(crate) struct Flag(pub(crate) bool);
 

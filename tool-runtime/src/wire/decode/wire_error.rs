@@ -23,7 +23,7 @@ use crate::text::cut;
 #[non_exhaustive]
 pub struct WireError {
     pub(crate) kind: WireErrorKind,
-    /// The provider's text, for operators.
+    /// The provider's text, for operators. For `unsupported_item`, the type of the item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     #[serde(rename = "code", default, skip_serializing_if = "Option::is_none")]
@@ -100,11 +100,11 @@ pub(crate) enum WireErrorKind {
     ProviderError,
     /// The bytes ended early.
     TruncatedStream,
-    /// A frame is not JSON, or not UTF-8.
+    /// A frame is not JSON, not UTF-8, or has an object that repeats a key that the decoder reads.
     MalformedFrame,
     /// Frames came in an order or with a meaning that the format does not define.
     ProtocolViolation,
-    /// More bytes, a longer frame or more calls than the decoder allows.
+    /// More bytes, calls, parts or provider state than the decoder allows, or a longer frame.
     LimitExceeded,
     /// The client has to act on an item that is not a tool call, such as `mcp_approval_request`; the message names it.
     UnsupportedItem,

@@ -135,8 +135,8 @@ pub struct EncodeOptions {
     pub strict: bool,
     /// Whether to leave out a tool that the format cannot carry. `false`, the default, makes the encoding fail with an
     /// [`EncodeError`](crate::wire::EncodeError) that names the tool. With `true`, the other tools are offered and a
-    /// [`Loss`](crate::wire::Loss) names the tool; a schema that cannot be closed is sent unchanged, and a description
-    /// that is too long is cut.
+    /// [`Loss`](crate::wire::Loss) names the tool; a schema that cannot be closed is sent unchanged, a description that
+    /// is too long is cut, and a tool choice that the format cannot express is not sent.
     pub leave_out_unsupported: bool,
     /// Whether the limits of the provider's own API apply: 1,024 characters in a description (OpenAI) and 128 tools in
     /// one request (OpenAI, Gemini). More tools are the error `too_many_tools`. `true` by default; compatible servers

@@ -68,7 +68,7 @@ pub(crate) enum SentSchema {
     ClosedWithNulls,
 }
 
-/// A part that was left out, because the format cannot carry it.
+/// A part of a request that was left out or replaced, because the format or the provider does not accept it.
 ///
 /// ```
 /// use tool_runtime::wire::{EncodeOptions, Format, WireTool};
@@ -85,9 +85,10 @@ pub struct Loss {
     /// The name of the tool; `None` if the loss concerns the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// A JSON pointer into the input schema or to the message (`/1`), or the name of the setting.
+    /// A JSON pointer into the input schema or to the message (`/1`), or the name of a setting, an option or a field,
+    /// such as `description`. Empty if the loss concerns the whole tool.
     pub path: String,
-    /// The part that was left out, in words.
+    /// The part, or the reason why it was left out or replaced, in words.
     pub what: String,
 }
 

@@ -48,7 +48,8 @@ impl Message {
         Self::Assistant(vec![Part::text(text)])
     }
 
-    /// Returns the text of the message; its parts are separated by an empty line.
+    /// Returns the text of the message; its parts are separated by an empty line. Reasoning, calls and files are left
+    /// out.
     #[must_use]
     pub fn text(&self) -> String {
         match self {

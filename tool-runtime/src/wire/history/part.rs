@@ -51,7 +51,7 @@ pub enum Part {
     Citation(Citation),
     /// The text with which the model refused.
     Refusal(String),
-    /// A block that only its provider understands.
+    /// Provider data that belongs to no other part. It is sent back to its provider unchanged.
     ProviderState(ProviderState),
 }
 

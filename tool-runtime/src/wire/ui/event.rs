@@ -23,7 +23,8 @@ use crate::wire::Usage;
 #[serde(try_from = "Flat")]
 #[non_exhaustive]
 pub enum UiEvent {
-    /// The message begins. Without this event, the encoder generates the id of the message.
+    /// The message begins. If neither this event nor a [`StepStart`](Self::StepStart) comes first, the encoder
+    /// generates the id of the message.
     MessageStart {
         /// The id of the message.
         id: String,

@@ -55,8 +55,8 @@ impl Protocol {
         }
     }
 
-    /// Returns the headers of the response other than the content type. They identify the protocol to clients, and keep
-    /// proxies from buffering the response.
+    /// Returns the headers of the response other than the content type. Depending on the protocol, they identify it to
+    /// clients, forbid caching, and keep proxies from buffering the response.
     #[must_use]
     pub const fn headers(self) -> &'static [(&'static str, &'static str)] {
         match self {

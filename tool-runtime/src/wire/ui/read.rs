@@ -1,8 +1,9 @@
-//! [`ChatReader`]: reads the bodies that `useChat` of the AI SDK and AG-UI clients post, and returns the answers and
-//! the text in them.
+//! [`ChatReader`]: reads the bodies that `useChat` of the AI SDK and AG-UI clients post, and returns the answers, the
+//! text and the files in them.
 //!
-//! A client is not trusted. Only two kinds of content count: answers to waiting calls, and the user's last text.
-//! Everything else repeats messages of the server; a body that contradicts them is refused.
+//! A client is not trusted. Only two kinds of content are used: answers to waiting calls, and the text and files of the
+//! user's last message. Everything else repeats earlier messages; a body with calls or results that the server did not
+//! issue is refused.
 
 mod ag_ui;
 mod check;
@@ -139,7 +140,7 @@ impl ChatReader {
     /// server did not issue, a result of a call that the server executes, an answer without a question, or two parts
     /// for one call. Do not act on any part of a refused body. The error has the [place](ParseError::pointer) in the
     /// body, and the code `chat_too_large`, `chat_malformed`, `chat_role`, `chat_part`, `chat_file`, `chat_trigger`,
-    /// `chat_interrupts` or `chat_empty`. For false calls and results, the code is `history_orphan`,
+    /// `chat_interrupts` (only in AG-UI) or `chat_empty`. For false calls and results, the code is `history_orphan`,
     /// `history_duplicate`, `history_forged` or `history_too_large`.
     pub fn read(&self, body: &[u8]) -> Result<ChatRequest, ParseError> {
         let text = self.text(body)?;

@@ -111,7 +111,8 @@ impl Steps {
         self.total
     }
 
-    /// Begins a step before text of the model, unless a call of the last step still runs.
+    /// Ends the step before the next text or call of the model if a call of this step has ended or is suspended, and
+    /// none still runs.
     fn turn(&mut self, order: &mut Order) {
         if self.running.is_empty() && std::mem::take(&mut self.settled) {
             let usage = std::mem::take(&mut self.usage);

@@ -10,7 +10,8 @@ const TEXT: usize = 16 << 10;
 const PIECE: usize = 1 << 10;
 
 impl Turn {
-    /// Keeps the beginning of the text and of each call, and nothing else. Returns the number of bytes removed.
+    /// Keeps the beginning of the text, of the refusal and of each call, and removes the other parts. Returns the
+    /// number of bytes removed, without those of media, citations and ids.
     pub(super) fn keep_beginning(&mut self) -> usize {
         let mut gone = shorten(&mut self.text, TEXT) + shorten(&mut self.refusal, TEXT);
         gone += self.layout.keep_beginning(self.text.len());

@@ -41,7 +41,8 @@ impl Writer<'_> {
         part
     }
 
-    /// Replaces the text of a part by that of a done event (rule S2 of `wire`). Text that was shown stays shown.
+    /// Replaces the text of a part with the text of a done event (rule S2 of `wire`), which contains all of its deltas.
+    /// Display events that were sent for the earlier text are not withdrawn.
     pub(crate) fn replace_text_at(&mut self, part: usize, text: &str) {
         self.turn.moved += self.turn.layout.replace_text(part, text, &mut self.turn.text);
         if self.turn.moved > MAX_MOVED {
@@ -49,7 +50,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Adds shown reasoning to the last part if it is reasoning. Otherwise starts a part and returns its index.
+    /// Adds reasoning that users may see to the last part if it is reasoning, otherwise to a new part, whose index it
+    /// returns. `None` if no part was started.
     pub(crate) fn reasoning(&mut self, text: &str) -> Option<usize> {
         if text.is_empty() {
             return None;
@@ -70,7 +72,7 @@ impl Writer<'_> {
         self.turn.add(Slot::Reasoning(String::new()))
     }
 
-    /// Adds shown reasoning to a part.
+    /// Adds reasoning that users may see to a part.
     pub(crate) fn reasoning_at(&mut self, part: usize, text: &str) {
         if let Some(Slot::Reasoning(before)) = self.turn.layout.get_mut(part)
             && !text.is_empty()
@@ -80,7 +82,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Adds shown reasoning to a part that has none yet.
+    /// Adds reasoning that users may see to a part that has none yet.
     pub(crate) fn reasoning_once(&mut self, part: usize, text: &str) {
         if let Some(Slot::Reasoning(before)) = self.turn.layout.get_mut(part)
             && before.is_empty()

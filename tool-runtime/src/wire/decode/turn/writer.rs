@@ -112,7 +112,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Replaces the argument text by that of a done event (S2); empty text changes nothing.
+    /// Replaces the argument text with the text of a done event (S2); empty text changes nothing.
     pub(crate) fn replace_text(&mut self, at: usize, text: &str) {
         let Some(call) = self.turn.calls.get_mut(at) else { return };
         if text.is_empty() || call.text == text {

@@ -2,7 +2,7 @@
 
 use crate::wire::encode::strict::node::Node;
 
-/// The maximum number of references to follow; a longer chain counts as circular.
+/// The maximum number of references and branches to follow; a longer chain is treated as circular.
 const MAX_HOPS: usize = 32;
 
 /// Whether null is valid under the schema. If this is undecidable, it returns `true`, so that the null is not removed.

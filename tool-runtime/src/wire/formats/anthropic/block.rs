@@ -18,8 +18,8 @@ pub(super) struct Block {
 }
 
 enum Kind {
-    /// The index of a call, and the input of its start block. The deltas or the end of the block decide whether this
-    /// input counts (rule A2 of `wire`).
+    /// The index of a call, and the input of its start block. The input is used only if no delta sends one (rule A2 of
+    /// `wire`).
     Call(usize, Option<String>),
     /// Text: the index of its part, the members of its start block except the text, and the citations of its deltas.
     Text { part: usize, rest: Option<String>, citations: String },

@@ -222,7 +222,7 @@ fn answer(parts: &[&Part], is_own: bool, open: &mut Vec<String>, out: &Messages<
         } else if let Some(at) = open.iter().position(|id| id == answers) {
             open.remove(at);
         } else if is_own && !answers.is_empty() && !open.is_empty() {
-            // A result that names no open call counts as the result of the first one.
+            // A result that names no open call is taken for the result of the first open call.
             open.remove(0);
         }
     }

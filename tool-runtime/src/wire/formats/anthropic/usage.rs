@@ -58,8 +58,9 @@ impl Counts {
         self.message.provisional = false;
     }
 
-    /// Adds the counts of an event and returns the tokens so far. Later counts replace earlier ones, except that a
-    /// final count of zero input tokens is ignored: some gateways send it.
+    /// Adds the counts of an event and returns the tokens so far. Later counts replace earlier ones, except that zero
+    /// input tokens are ignored: some gateways send this count at the end. If an event has no output tokens, their
+    /// number becomes 0.
     pub(super) fn update(&mut self, tokens: &Tokens) -> Usage {
         let message = &mut self.message;
         let read = tokens.input.count().filter(|tokens| *tokens > 0);

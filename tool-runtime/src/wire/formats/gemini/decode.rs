@@ -61,7 +61,8 @@ impl Dialect for Gemini {
     }
 
     fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {
-        // Gateways end every stream with `[DONE]`, which has no meaning here (rule G4 of `wire`).
+        // Gateways end every stream with `[DONE]`. It ends the reading, but not the turn: a turn ends only with a
+        // finish reason (rule G4 of `wire`).
         let mut response = Response::default();
         if fill_frame(&mut response, (event, data), CodeIn::Code, turn) {
             self.response(&response, turn);

@@ -34,8 +34,7 @@ pub(super) const fn no_part(_: &Media) -> Option<Object<'_>> {
     None
 }
 
-/// Whether the model reads files in a function's response, as Gemini 3 does. An unknown model (`None`) counts as one
-/// that does.
+/// Whether the model reads files in a function's response, as Gemini 3 does. `true` if the model is unknown (`None`).
 pub(super) fn reads_response_parts(model: Option<&str>) -> bool {
     model.is_none() || generation(model) == Some(Generation::Newer)
 }

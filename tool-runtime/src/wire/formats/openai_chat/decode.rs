@@ -90,7 +90,7 @@ impl Chat {
             turn.usage(usage);
         }
         let choice = chunk.choices.iter().find(|choice| choice.index.0.is_none_or(|index| index == 0));
-        // An error object outside or inside a choice counts like an error event (R10).
+        // An error object outside or inside a choice fails the turn, as an error event does (R10).
         let error = [chunk.error.0, choice.and_then(|choice| choice.error.0)];
         if let Some(error) = error.into_iter().flatten().find_map(|raw| provider_error(raw, CodeIn::Code)) {
             if let Some(word) = choice.map(|choice| choice.finish_reason.get()).filter(|word| !word.is_empty()) {

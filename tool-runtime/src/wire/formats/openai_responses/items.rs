@@ -133,8 +133,9 @@ impl Items {
         self.reasoning = Box::default();
     }
 
-    /// Reads an item in the list of a whole response. Calls and texts count only if none of their events arrived.
-    /// Provider state is always taken from the list.
+    /// Reads an item in the list of a whole response, and takes its provider state. If an event of a call arrived,
+    /// nothing else of the call is read. A message with an unknown place is skipped if text has arrived, because it
+    /// repeats that text.
     pub(super) fn listed(&mut self, at: Option<i64>, whole: &Whole<'_, Item<'_>>, turn: &mut Writer<'_>) {
         let item = &whole.value;
         let key = Key { index: at, id: item.id.get() };

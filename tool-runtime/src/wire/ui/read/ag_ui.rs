@@ -254,7 +254,7 @@ fn posted_file(part: &Tree<'_>, path: &str) -> Result<Media, ParseError> {
     }
 }
 
-/// Results of client tools are text: JSON text counts as its value, other text as a string.
+/// Results of client tools are text: JSON text is read as its value, other text as a string.
 fn json_text(text: &str) -> String {
     let limits = Limits { bytes: text.len(), ..Limits::default() };
     let value = json::parse_value(text, &limits).ok().and_then(|value| serde_json::to_string(&value).ok());

@@ -5,7 +5,7 @@ use crate::error::ParseError;
 /// The reason to refuse a body that a chat UI posted, or a history that a client sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChatErrorKind {
-    /// More bytes, messages or parts than allowed.
+    /// More bytes, parts or files than allowed, or a reason that is too long.
     TooLarge,
     /// Not JSON, or not in the form that the client posts.
     Malformed,

@@ -19,7 +19,8 @@ pub struct ChatRequest {
     /// [`UiEncoder::for_run`](crate::wire::ui::UiEncoder::for_run).
     pub run_id: Option<String>,
     /// The id of the message that the response continues, for
-    /// [`UiEncoder::resuming`](crate::wire::ui::UiEncoder::resuming); `None` if the response begins a new message.
+    /// [`UiEncoder::resuming`](crate::wire::ui::UiEncoder::resuming); `None` if the response begins a new message, and
+    /// always in AG-UI.
     pub message_id: Option<String>,
     /// The person's decisions, in the order of the calls: the question, whether the person approves the call, and the
     /// reason, if they gave one. If the body has no other content, this includes decisions about calls that have ended;
@@ -29,7 +30,7 @@ pub struct ChatRequest {
     pub answers: Vec<ClientAnswer>,
     /// The user's text; `None` if the body has no new message with text.
     pub text: Option<String>,
-    /// The files that the user sent with the text.
+    /// The files of the user's new message.
     pub files: Vec<Media>,
 }
 
