@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
+use tool_runtime::agent::{Agent, Graph};
 use tool_runtime::call::Decider;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::Clock as _;
-use tool_runtime::testing::{Fault, Harness, harness};
+use tool_runtime::testing::{Fault, Harness, ScriptedModel, ScriptedTurn, harness};
 use tool_runtime::{Connection, RunOptions, ToolCatalog, ToolError, ToolPolicy, capability, tool};
 
 /// It has no `Debug`.
@@ -315,4 +316,14 @@ async fn arguments_without_a_schema_are_refused_at_their_place() {
     refused.assert_outcome("validation_error").assert_violation("/note/pages");
     assert!(!refused.to_model().contains("SECRET"), "{refused}");
     notes.call("stock__note", json!({ "text": "a" })).await.assert_outcome("validation_error");
+}
+
+#[tokio::test]
+async fn the_default_policy_allows_graphs_and_their_tools() {
+    let turns = [ScriptedTurn::call("c1", "stock__poem", "{}"), ScriptedTurn::text("It rains.")];
+    let graph = Graph::new("critic", "1", Agent::new(ScriptedModel::new(turns)));
+    let graph = graph.description("Reads a poem.").tools(["stock__poem"]);
+    let poems = harness(ToolCatalog::builder().tool::<poem>().dynamic(graph).build().expect("a catalog"));
+    let read = poems.call("graph__critic", json!({ "task": "What is it about?" })).await;
+    assert!(read.assert_outcome("ok").to_model().contains("It rains."), "{read}");
 }

@@ -23,8 +23,7 @@ use crate::tool::{NoSchemaMode, Schema, ToolEffect, ToolSpec, is_discovered};
 impl ToolPolicy {
     /// Returns the parts of the policy that do not fit an application:
     ///
-    /// - names of tools, graphs, tags, repairers and callers that do not exist; the NAME of `callers.graph:NAME` is not
-    ///   compared with the graphs,
+    /// - names of tools, graphs, tags, repairers and callers that do not exist,
     /// - tables that decide nothing, labels that no rule sets or reads, and budgets that are too small for one call,
     /// - an effect below the effect that the tool declares, and a key for discovered tools on an authored tool,
     /// - pointers to arguments that do not exist, and conditions that no argument can meet,

@@ -19,7 +19,7 @@ use crate::policy::problem::PolicyErrorKind;
 use crate::policy::read;
 use crate::policy::terms::Terms;
 use crate::policy::toml_text;
-use crate::tool::{Hash, Redaction, ToolEffect, ToolSpec};
+use crate::tool::{Hash, Redaction, ToolEffect, ToolSpec, graph_of};
 
 /// The longest file that is read as a policy, in bytes.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
@@ -86,6 +86,18 @@ impl ToolPolicy {
     #[must_use]
     pub fn allow(names: impl ToolNames) -> Self {
         Self::new(PolicyData { allowed_tools: names.into_names(), ..PolicyData::default() })
+    }
+
+    /// Creates a policy that allows these tools and graphs, by the names of their tools.
+    pub(crate) fn allow_all<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
+        let mut data = PolicyData::default();
+        for name in names {
+            match graph_of(name) {
+                Some(graph) => data.allowed_graphs.insert(graph.to_owned()),
+                None => data.allowed_tools.insert(name.to_owned()),
+            };
+        }
+        Self::new(data)
     }
 
     /// Reads a policy from TOML, with the feature `toml`.

@@ -24,9 +24,8 @@ use crate::testing::capability_calls::CapabilityCalls;
 use crate::testing::fault::{Fault, Faults};
 use crate::testing::test_call::TestCall;
 
-/// Returns a harness for the tools of a catalog. By default the policy allows every tool, people can approve calls,
-/// records are kept in memory, and the clock shows the beginning of 2026. A catalog with graphs needs its own
-/// [`policy`](Harness::policy), because only `allowed_graphs` allows a graph.
+/// Returns a harness for the tools of a catalog. By default the policy allows every tool and graph, people can approve
+/// calls, records are kept in memory, and the clock shows the beginning of 2026.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -68,7 +67,7 @@ use crate::testing::test_call::TestCall;
 /// ```
 #[must_use]
 pub fn harness(catalog: ToolCatalog) -> Harness {
-    let policy = ToolPolicy::allow(catalog.specs().map(|spec| spec.name.to_string()));
+    let policy = ToolPolicy::allow_all(catalog.specs().map(|spec| spec.name.as_str()));
     let start = Timestamp::from_second(START).unwrap_or(Timestamp::UNIX_EPOCH);
     Harness {
         parts: Mutex::new(Some(Parts {

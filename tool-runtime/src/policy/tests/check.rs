@@ -118,7 +118,7 @@ fn a_name_that_nothing_has_decides_nothing() {
     );
     check(
         "labels.vip = { from_run = true, deny_effects = ['state_change'] }\ncallers.'graph:report'.allowed_tools = []",
-        &[],
+        &["policy, `callers.graph:report`: there is no graph `report`"],
     );
     let unread = "the label decides nothing; write `deny_effects` or `require_approval_for_effects`";
     check(

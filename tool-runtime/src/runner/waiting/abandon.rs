@@ -20,18 +20,24 @@ pub(in crate::runner) async fn abandon(run: &Run, call_id: &str) -> Result<ToolE
         Suspension::Client => run.effect_of(pending.tool.as_str()).unwrap_or(ToolEffect::ExternalSideEffect),
     };
     let given = Given { purpose: Purpose::Close(None), kind: DecisionKind::Abandoned, decider: None, question: None };
-    match reopen(run, &CallId::new(call_id), given, |pending, _| Ok(effect(pending))).await? {
+    let compared = |pending: &PendingCall, _: &mut _| Ok((pending.suspension, effect(pending)));
+    match reopen(run, &CallId::new(call_id), given, compared).await? {
         Reopened::Mismatch(result) => Ok(result),
-        Reopened::Open(mut open, effect) => {
+        Reopened::Open(mut open, (suspension, effect)) => {
             let left = open.graph();
-            let stop = if effect == ToolEffect::ReadOnly {
-                Stop::new(Outcome::Cancelled).message("The call got no decision. It did not run.")
-            } else {
+            // The client, or the graph that has begun, may have executed the call.
+            let may_have_run = suspension == Suspension::Client || effect != ToolEffect::ReadOnly;
+            if may_have_run {
                 open.at_client();
-                let mut stop = Stop::new(Cause::Cancelled.outcome(effect));
+            }
+            let mut stop = Stop::new(Cause::Cancelled.outcome(effect));
+            if effect != ToolEffect::ReadOnly {
                 stop.cause = Some(Cause::Cancelled);
-                stop
-            };
+            } else if may_have_run {
+                stop = stop.message("The client returned no result. The call was cancelled.");
+            } else {
+                stop = stop.message("The call got no decision. It did not run.");
+            }
             let result = Box::pin(open.finish_waiting(Err(stop))).await?;
             orphans::leave(run, result.call_id(), left).await;
             Ok(result)

@@ -10,6 +10,9 @@ use crate::runner::gate::invoke;
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages::StageFuture;
 
+/// The message of `connection_failed` for a tool without an account.
+const NO_ANSWER: &str = "The server of this tool does not answer. The user can do nothing about it: try again later.";
+
 /// Checks the tool's server before the call begins. `None` for a tool without a server.
 #[inline]
 pub(in crate::runner) fn reach<'a>(
@@ -30,7 +33,7 @@ async fn look_at(
     let ends = Ends::default();
     let bounds = Bounds::new(timeout, open.cancellation(), &ends);
     // In addition to the timeouts of the server, the timeout of the call applies if it has one.
-    let failed = |why: String| Err(Stop::new(Outcome::ConnectionFailed).reason(why, None));
+    let failed = |why: String| Err(Stop::new(Outcome::ConnectionFailed).message(NO_ANSWER).reason(why, None));
     match invoke::contained(server.ready(), bounds).await {
         Ok(Ok(())) => {}
         Ok(Err(NotReady(why))) => return failed(why),

@@ -67,7 +67,7 @@ impl Counts {
         message.input_tokens = read.unwrap_or(message.input_tokens);
         message.cache_read_tokens = tokens.cache_read.count().unwrap_or(message.cache_read_tokens);
         message.cache_write_tokens = tokens.cache_write.count().unwrap_or(message.cache_write_tokens);
-        message.output_tokens = tokens.output.count().unwrap_or(0);
+        message.output_tokens = tokens.output.count().unwrap_or(message.output_tokens);
         let thinking = tokens.written.0.as_ref().and_then(|written| written.thinking.count());
         message.reasoning_tokens = thinking.unwrap_or(message.reasoning_tokens);
         if !tokens.iterations.is_empty() {
