@@ -233,17 +233,7 @@ impl Shared {
                     earlier_call: None,
                 });
             }
-            Event::Done { .. } => {
-                let before = self.bytes.len();
-                if self.lagged {
-                    let message =
-                        "The connection was too slow for a part of the response. Load the conversation again.";
-                    self.encode(&Event::Error { code: "stream_lagged".to_owned(), message: message.to_owned() });
-                }
-                self.encode(&event);
-                self.end = self.bytes.split_off(before);
-                self.end();
-            }
+            Event::Done { .. } => self.end(Some(&event)),
             _ => self.encode(&event),
         }
     }
@@ -253,12 +243,22 @@ impl Shared {
         self.bytes.extend(bytes);
     }
 
-    fn end(&mut self) {
-        if !self.ended && !self.abandoned {
-            let bytes = self.encoder.finish();
-            self.end.extend(bytes);
+    /// Writes the last frames. `done` is `None` if the sink was dropped before that event.
+    fn end(&mut self, done: Option<&Event>) {
+        if std::mem::replace(&mut self.ended, true) || self.abandoned {
+            return;
         }
-        self.ended = true;
+        let before = self.bytes.len();
+        if self.lagged {
+            let message = "The connection was too slow for a part of the response. Load the conversation again.";
+            self.encode(&Event::Error { code: "stream_lagged".to_owned(), message: message.to_owned() });
+        }
+        if let Some(done) = done {
+            self.encode(done);
+        }
+        self.end = self.bytes.split_off(before);
+        let bytes = self.encoder.finish();
+        self.end.extend(bytes);
     }
 }
 
@@ -276,7 +276,7 @@ impl UiSink {
 impl Drop for UiSink {
     fn drop(&mut self) {
         let mut shared = lock(&self.0);
-        shared.end();
+        shared.end(None);
         let waker = shared.waker.take();
         drop(shared);
         waker.into_iter().for_each(Waker::wake);
