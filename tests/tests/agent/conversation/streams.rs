@@ -276,6 +276,21 @@ async fn a_slow_reader_learns_of_the_gap_if_the_sink_is_dropped() {
     }
 }
 
+/// The encoder writes nothing for these events, so they are no gap in a long response.
+#[tokio::test]
+async fn events_without_bytes_are_no_gap() {
+    let usage = json!({ "type": "usage", "input_tokens": 4711, "output_tokens": 8 });
+    for silent in [json!({ "type": "graph", "id": "p1", "name": "researcher", "event": usage }), usage] {
+        for &protocol in Protocol::ALL {
+            let (sink, stream) = UiStream::new(protocol, "msg_1");
+            sink(event(json!({ "type": "text_delta", "text": "x".repeat(2 << 20) })));
+            sink(event(silent.clone()));
+            sink(event(json!({ "type": "done", "reason": "answered" })));
+            assert!(!read(stream).await.contains("too slow for a part"), "{protocol:?} {silent}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn reasoning_sources_and_files_of_an_answer_are_shown() {
     let source = |url: &str| {
