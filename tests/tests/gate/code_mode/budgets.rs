@@ -93,6 +93,20 @@ async fn printed_text_is_cut_by_its_length_in_json() {
     }
 }
 
+/// The policy's default limit on arguments has room for the longest script of the published schema.
+#[tokio::test]
+async fn the_longest_script_of_the_schema_runs_by_default() {
+    let schema = Rig::new().run("", code()).catalog().get("graph__code").expect("the tool").input_schema.to_value();
+    let most = schema["properties"]["script"]["maxLength"].as_u64().and_then(|most| usize::try_from(most).ok());
+    let most = most.expect("a limit");
+    let line = format!("// \"{}\"\n", "x".repeat(34));
+    let longest = format!("{}{}", line.repeat(most / line.len()), " ".repeat(most % line.len()));
+    let (result, _) = run(&longest).await;
+    assert!(result.is_ok(), "{}", result.to_model());
+    let (longer, _) = run(&format!("{longest} ")).await;
+    assert_eq!(longer.outcome(), Outcome::ValidationError);
+}
+
 /// More scripts than may run at a time wait for each other, and all end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scripts_run_side_by_side() {
