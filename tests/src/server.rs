@@ -85,6 +85,12 @@ impl Reply {
         self
     }
 
+    /// The bytes of the whole reply.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// The length of the whole reply in bytes.
     #[must_use]
     pub fn len(&self) -> usize {

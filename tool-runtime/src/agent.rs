@@ -154,10 +154,10 @@ impl Agent {
     /// Sets the settings of every request: temperature, limits, reasoning, the choice of tools and so on. Each setting
     /// of a message ([`Input::settings`](crate::agent::Input::settings)) overrides the agent's.
     ///
-    /// A tool choice that forces a call applies only to the first turn after each message of the user, even if the
-    /// model gave no answer in that turn. Any other choice applies to every turn. If the model calls a tool outside the
-    /// choice, [`TurnCall::outside_choice`](crate::agent::TurnCall::outside_choice) and the log report it, and the gate
-    /// treats the call like any other. To keep a tool from running, leave it out of
+    /// A tool choice that forces a call applies only until the model's first answer after each message of the user. A
+    /// repeated request after an error of the model still has it. Any other choice applies to every turn. If the model
+    /// calls a tool outside the choice, [`TurnCall::outside_choice`](crate::agent::TurnCall::outside_choice) and the log
+    /// report it, and the gate treats the call like any other. To keep a tool from running, leave it out of
     /// [`RunOptions::tools`](crate::RunOptions::tools).
     ///
     /// ```

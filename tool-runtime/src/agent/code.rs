@@ -18,8 +18,9 @@ use crate::capability::Requirement;
 use crate::json::{self, DeError, Tree};
 use crate::registration::{Behaviour, DynamicTool, GraphDeclaration, Instance};
 
-/// The maximum length of the source, in characters.
-const SOURCE: usize = 32 * 1024;
+/// The maximum length of the source, in characters. A policy limits arguments to 8,192 bytes of JSON by default, which
+/// leaves more than 1,000 bytes for escapes and for characters of several bytes.
+const SOURCE: usize = 7_000;
 
 /// The description of the language for the model, after the application's description.
 const LANGUAGE: &str = "The script is in Rhai. Tools are functions that take one object map, such as \

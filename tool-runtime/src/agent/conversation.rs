@@ -525,6 +525,7 @@ impl Conversation {
         self.turns.state.history.push(Message::User(content));
         self.turns.state.settings = settings;
         self.turns.state.asked = 0;
+        self.turns.state.earlier_turns = self.turns.state.turns.len();
         Ok(())
     }
 }

@@ -49,6 +49,7 @@ pub(crate) use tls::client as http_client;
 
 pub(crate) use hidden::Hidden;
 
+use exchange::Attempts;
 use settings::Settings;
 use texts::Texts;
 
@@ -125,10 +126,11 @@ impl HttpModel {
             offered: Some(offered),
             ..DecodeOptions::default()
         };
-        let mut decoded = match exchange::exchange(&self.0, body, &options, show).await {
+        let mut attempts = Attempts::new(settings.timeout);
+        let mut decoded = match exchange::exchange(&self.0, body, &options, &mut attempts, show).await {
             Err(error) if sealed && endpoint::refuses_sealed(&error) => {
                 let (body, _) = endpoint::body(settings, &request, &tools, false)?;
-                let decoded = exchange::exchange(&self.0, body, &options, show).await?;
+                let decoded = exchange::exchange(&self.0, body, &options, &mut attempts, show).await?;
                 self.0.unsealed.store(true, Ordering::Relaxed);
                 decoded
             }

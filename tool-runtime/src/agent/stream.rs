@@ -13,7 +13,7 @@ use futures_core::Stream;
 use crate::call::{CallId, Event, LeftOut, Question, Suspension};
 use crate::wire::ui::{Protocol, UiEncoder, UiEvent};
 
-/// The backlog in bytes above which deltas, sources, files, data, status texts and token counts are left out.
+/// The backlog in bytes above which deltas, sources, files, data and status texts are left out.
 const BACKLOG: usize = 1 << 20;
 
 /// The backlog in bytes above which the values of results are left out too.
@@ -23,11 +23,10 @@ const FULL: usize = 4 * BACKLOG;
 /// [`Conversation::ui_stream`](crate::agent::Conversation::ui_stream), or together with its sink by [`UiStream::new`].
 ///
 /// The reader does not affect the run: a slow reader does not delay it, and a dropped stream does not cancel it. Unread
-/// bytes are bounded. Above 1 MiB, the stream leaves out the remaining deltas, sources, files, data, status texts and
-/// token counts of the response; above 4 MiB, the values of results too. A file with data is embedded if its Base64
-/// text has at most 8 MiB (a file of 6 MiB); for a larger file, the stream has only a status text. The stream always
-/// has the end of each call that it shows and of the request, and, if something was left out, a final `error` that
-/// reports this.
+/// bytes are bounded. Above 1 MiB, the stream leaves out the remaining deltas, sources, files, data and status texts of
+/// the response; above 4 MiB, the values of results too. A file with data is embedded if its Base64 text has at most
+/// 8 MiB (a file of 6 MiB); for a larger file, the stream has only a status text. The stream always has the end of each
+/// call that it shows and of the request, and, if something was left out, a final `error` that reports this.
 ///
 /// ```
 /// use tool_runtime::agent::Agent;
@@ -211,9 +210,7 @@ impl Shared {
             | Event::File { .. }
             | Event::Data { .. }
             | Event::ToolCallDelta { .. }
-            | Event::Status { .. }
-            | Event::Graph { .. }
-            | Event::Usage { .. } => {
+            | Event::Status { .. } => {
                 self.lagged |= self.bytes.len() > BACKLOG;
                 if !self.lagged {
                     self.encode(&event);
@@ -233,17 +230,8 @@ impl Shared {
                     earlier_call: None,
                 });
             }
-            Event::Done { .. } => {
-                let before = self.bytes.len();
-                if self.lagged {
-                    let message =
-                        "The connection was too slow for a part of the response. Load the conversation again.";
-                    self.encode(&Event::Error { code: "stream_lagged".to_owned(), message: message.to_owned() });
-                }
-                self.encode(&event);
-                self.end = self.bytes.split_off(before);
-                self.end();
-            }
+            Event::Done { .. } => self.end(Some(&event)),
+            // Counts of tokens are part of later frames, and events of graphs are part of none, so both need no room.
             _ => self.encode(&event),
         }
     }
@@ -253,12 +241,22 @@ impl Shared {
         self.bytes.extend(bytes);
     }
 
-    fn end(&mut self) {
-        if !self.ended && !self.abandoned {
-            let bytes = self.encoder.finish();
-            self.end.extend(bytes);
+    /// Writes the last frames. `done` is `None` if the sink was dropped before that event.
+    fn end(&mut self, done: Option<&Event>) {
+        if std::mem::replace(&mut self.ended, true) || self.abandoned {
+            return;
         }
-        self.ended = true;
+        let before = self.bytes.len();
+        if self.lagged {
+            let message = "The connection was too slow for a part of the response. Load the conversation again.";
+            self.encode(&Event::Error { code: "stream_lagged".to_owned(), message: message.to_owned() });
+        }
+        if let Some(done) = done {
+            self.encode(done);
+        }
+        self.end = self.bytes.split_off(before);
+        let bytes = self.encoder.finish();
+        self.end.extend(bytes);
     }
 }
 
@@ -276,7 +274,7 @@ impl UiSink {
 impl Drop for UiSink {
     fn drop(&mut self) {
         let mut shared = lock(&self.0);
-        shared.end();
+        shared.end(None);
         let waker = shared.waker.take();
         drop(shared);
         waker.into_iter().for_each(Waker::wake);

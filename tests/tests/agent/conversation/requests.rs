@@ -452,3 +452,29 @@ async fn a_forced_choice_holds_for_the_first_turn() {
         assert_eq!(conversation.turns()[0].calls[0].outcome, Some(Outcome::Ok), "and the gate decides");
     }
 }
+
+/// A request without an answer does not use up the forced choice, in the same process and after a restore.
+#[tokio::test]
+async fn a_forced_choice_outlasts_a_failed_request() {
+    for restored in [false, true] {
+        let failed = || ScriptedTurn::fails(ModelError::refused(503, "busy"));
+        let call = ScriptedTurn::call("a", "rig__double", r#"{"n":1}"#);
+        let rig = rig([ScriptedTurn::text("Hello."), failed(), failed(), call, failed(), ScriptedTurn::text("2")]);
+        let mut conversation = rig.converse();
+        conversation.send("Hi.").await;
+        let forced = RequestSettings::new().tool_choice(ToolChoice::Required);
+        let mut input = Input::from("Go.").settings(forced);
+        for _ in 0..3 {
+            let ended = conversation.receive(std::mem::take(&mut input)).await.expect("taken");
+            assert_eq!(stopped(ended).code(), "model_refused");
+            if restored {
+                let saved = conversation.save().await.expect("saved");
+                conversation = rig.agent().restore(&rig.runner, rig.options(), saved).await.expect("restored");
+            }
+        }
+        assert!(matches!(conversation.receive(Input::new()).await, Ok(TurnOutcome::Answered { .. })));
+        let asked: Vec<_> = rig.model.settings().into_iter().map(|settings| settings.tool_choice).collect();
+        let required = || Some(ToolChoice::Required);
+        assert_eq!(asked, [None, required(), required(), required(), None, None], "{restored}");
+    }
+}

@@ -1,5 +1,6 @@
 //! The bytes of a turn for a chat UI: readers that keep up, that are slow, and that hang up.
 
+use serde_json::json;
 use tool_runtime::agent::{Input, UiStream};
 use tool_runtime::call::Decider;
 use tool_runtime::media::Media;
@@ -256,6 +257,37 @@ async fn a_reader_that_is_slow_gets_every_ending_within_bounds() {
         assert!(end.contains("\"a\"") && end.contains("42"), "the result of the call came through: {end}");
         assert!(end.contains("too slow for a part"), "{end}");
         assert_eq!(text.matches("too slow for a part").count(), 1);
+    }
+}
+
+fn event(event: serde_json::Value) -> Event {
+    serde_json::from_value(event).expect("an event")
+}
+
+#[tokio::test]
+async fn a_slow_reader_learns_of_the_gap_if_the_sink_is_dropped() {
+    for &protocol in Protocol::ALL {
+        let (sink, stream) = UiStream::new(protocol, "msg_1");
+        for _ in 0..2 {
+            sink(event(json!({ "type": "text_delta", "text": "x".repeat(2 << 20) })));
+        }
+        drop(sink);
+        assert_eq!(read(stream).await.matches("too slow for a part").count(), 1, "{protocol:?}");
+    }
+}
+
+/// The encoder writes nothing for these events, so they are no gap in a long response.
+#[tokio::test]
+async fn events_without_bytes_are_no_gap() {
+    let usage = json!({ "type": "usage", "input_tokens": 4711, "output_tokens": 8 });
+    for silent in [json!({ "type": "graph", "id": "p1", "name": "researcher", "event": usage }), usage] {
+        for &protocol in Protocol::ALL {
+            let (sink, stream) = UiStream::new(protocol, "msg_1");
+            sink(event(json!({ "type": "text_delta", "text": "x".repeat(2 << 20) })));
+            sink(event(silent.clone()));
+            sink(event(json!({ "type": "done", "reason": "answered" })));
+            assert!(!read(stream).await.contains("too slow for a part"), "{protocol:?} {silent}");
+        }
     }
 }
 

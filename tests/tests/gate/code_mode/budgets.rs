@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use tool_runtime::{Outcome, ToolExecResult, ToolInvocationRecord};
 
-use crate::code_mode::{HANGING, Rig, call, code};
+use crate::code_mode::{HANGING, Rig, call, code, run};
 
 const THOUSAND: &str = "let n = 0; for i in 0..1000 { n += notes__say(#{ text: `${i}` }).len(); } n";
 
@@ -73,9 +74,37 @@ async fn output_is_bounded() {
     let result = rig.run("", code().max_output(1000)).exec(call(flood)).await;
     let text = result.to_model();
     assert!(text.starts_with(r#"{"value":"\"the result\"","printed":"a \" flood\n"#) && text.len() <= 1000, "{text}");
+    assert!(text.len() > 900, "the room is used: {text}");
     let large = "let s = \"x\"; for i in 0..12 { s += s; } s";
     let result = rig.run("", code().max_output(1000)).exec(call(large)).await;
     assert!(!result.is_ok(), "{}", result.to_model());
+}
+
+/// The length of printed text is that of its JSON.
+#[tokio::test]
+async fn printed_text_is_cut_by_its_length_in_json() {
+    for (character, least) in [("a", 10_001), ("\"", 10_001), ("\\x01", 5_000)] {
+        let (result, _) = run(&format!("let s = \"\"; s.pad(10000, '{character}'); print(s); 1")).await;
+        let text = result.to_model();
+        assert!(result.is_ok() && text.len() <= 32 << 10, "{character}: {} bytes", text.len());
+        let output: Value = serde_json::from_str(&text).expect("JSON");
+        let printed = output["printed"].as_str().expect("text").len();
+        assert!((least..=10_001).contains(&printed), "{character}: {printed} bytes");
+    }
+}
+
+/// The policy's default limit on arguments has room for the longest script of the published schema.
+#[tokio::test]
+async fn the_longest_script_of_the_schema_runs_by_default() {
+    let schema = Rig::new().run("", code()).catalog().get("graph__code").expect("the tool").input_schema.to_value();
+    let most = schema["properties"]["script"]["maxLength"].as_u64().and_then(|most| usize::try_from(most).ok());
+    let most = most.expect("a limit");
+    let line = format!("// \"{}\"\n", "x".repeat(34));
+    let longest = format!("{}{}", line.repeat(most / line.len()), " ".repeat(most % line.len()));
+    let (result, _) = run(&longest).await;
+    assert!(result.is_ok(), "{}", result.to_model());
+    let (longer, _) = run(&format!("{longest} ")).await;
+    assert_eq!(longer.outcome(), Outcome::ValidationError);
 }
 
 /// More scripts than may run at a time wait for each other, and all end.

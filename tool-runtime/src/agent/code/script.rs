@@ -73,18 +73,29 @@ impl Instance for Script {
                 return Err(RunFailure::Unknown);
             }
             let (Left { value, printed }, calls, remarks) = Box::pin(self.work(&host, &context)).await?;
-            // A cut result would not be JSON, so only the printed text is cut. One of its bytes can need six bytes in
-            // JSON.
+            // A cut result would not be JSON, so only the printed text is cut.
             let value = value.to_string();
             let mut quoted = String::new();
             json::quote(&mut quoted, &value);
             let used = quoted.len() + FRAME;
             let room = max_bytes.checked_sub(used).ok_or(RunFailure::Output(ProjectError::TooLarge))?;
             let printed = format!("{remarks}{printed}");
-            let output = Output { value, printed: cut(&printed, room / 6), calls };
+            let output = Output { value, printed: cut_quoted(&printed, room), calls };
             projector.project(&output, max_bytes).map_err(RunFailure::Output)
         }))
     }
+}
+
+/// Returns the longest start of the text that needs at most `bytes` bytes between the quotes of its JSON string.
+fn cut_quoted(text: &str, bytes: usize) -> &str {
+    let (mut quoted, mut used) = (String::new(), 0);
+    let end = text.char_indices().find(|(_, character)| {
+        quoted.clear();
+        json::quote(&mut quoted, character.encode_utf8(&mut [0; 4]));
+        used += quoted.len() - 2;
+        used > bytes
+    });
+    cut(text, end.map_or(text.len(), |(at, _)| at))
 }
 
 /// A script during its run.

@@ -34,31 +34,44 @@ impl Failed {
     }
 }
 
+/// The deadline and the retries of one turn. A request in another form, after a refusal of the first one, shares them.
+pub(super) struct Attempts {
+    deadline: Instant,
+    retries: u32,
+    silences: u32,
+}
+
+impl Attempts {
+    pub(super) fn new(timeout: Duration) -> Self {
+        Self { deadline: after(timeout), retries: 0, silences: 0 }
+    }
+}
+
 /// Sends the request and reads the answer. A request is retried only if it got no answer, or an answer with a status
 /// that another attempt can change. An answer that began is never requested again, because a part of it was shown.
 pub(super) async fn exchange(
     inner: &Inner,
     body: Vec<u8>,
     options: &DecodeOptions,
+    attempts: &mut Attempts,
     show: &mut DisplayFn<'_>,
 ) -> Result<Decoded, ModelError> {
     let headers = headers(inner)?;
-    let deadline = after(inner.settings.timeout);
-    let (mut attempt, mut silences) = (0, 0);
+    let Attempts { deadline, retries, silences } = attempts;
     loop {
         let request = inner.client.post(inner.url.clone()).headers(headers.clone()).body(body.clone());
-        let Failed { error, again } = match answer(inner, request, options, deadline, show).await {
+        let Failed { error, again } = match answer(inner, request, options, *deadline, show).await {
             Ok(decoded) => return Ok(decoded),
             Err(failed) => failed,
         };
-        silences += u32::from(error.kind() == ModelErrorKind::Timeout);
-        let wait = inner.settings.retries.wait(attempt, again);
-        let Some(wait) = wait.filter(|wait| silences < 2 && after(*wait) < deadline) else {
+        *silences += u32::from(error.kind() == ModelErrorKind::Timeout);
+        let wait = inner.settings.retries.wait(*retries, again);
+        let Some(wait) = wait.filter(|wait| *silences < 2 && after(*wait) < *deadline) else {
             return Err(error);
         };
-        tracing::debug!(code = error.code(), attempt, "retrying a request to the model");
+        tracing::debug!(code = error.code(), attempt = *retries, "retrying a request to the model");
         tokio::time::sleep(wait).await;
-        attempt += 1;
+        *retries += 1;
     }
 }
 

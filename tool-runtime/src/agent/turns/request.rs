@@ -179,9 +179,11 @@ impl Turns {
     /// Returns the settings of the message, completed by the agent's settings.
     fn settings(&self) -> RequestSettings {
         let mut settings = self.state.settings.clone().or(&self.agent.settings);
-        // A choice that forces a call applies to the first turn only: if it applied to each, the model could never
-        // answer.
-        if self.state.asked > 1 && settings.tool_choice.as_ref().is_some_and(ToolChoice::forces) {
+        // A choice that forces a call applies until the first answer only: if it applied to each, the model could never
+        // end the request.
+        if self.state.turns.len() > self.state.earlier_turns
+            && settings.tool_choice.as_ref().is_some_and(ToolChoice::forces)
+        {
             settings.tool_choice = None;
         }
         if settings.parallel_calls.is_none() && self.parallel() > 1 {

@@ -30,6 +30,9 @@ pub(in crate::agent) struct ConversationState {
     pub(in crate::agent) typed: Option<Typed>,
     /// The number of requests to the model since the last message of the user, including requests without an answer.
     pub(in crate::agent) asked: u32,
+    /// The number of turns before that message.
+    #[serde(default)]
+    pub(in crate::agent) earlier_turns: usize,
     pub(in crate::agent) turns: Vec<ModelTurn>,
     /// The version under which the first turn was taken. `None` before the first turn, and for conversations of earlier
     /// releases.
