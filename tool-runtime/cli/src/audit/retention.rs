@@ -172,7 +172,7 @@ fn print(cli: &Cli<'_>, report: &RetentionReport, verb: &str) {
         terminal::line(&format!("kept: {}  {why}", terminal::safe(run)));
     }
     if *kept_runs > kept.len() as u64 {
-        terminal::note(&format!("{kept_runs} runs were kept in all"));
+        terminal::note(&format!("at most {kept_runs} runs were kept in all"));
     }
 }
 
