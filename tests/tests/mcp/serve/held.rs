@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use rmcp::service::{
     ServiceExt as _,
 };
 use serde_json::{Value, json};
+use tests::world::{HookAction, HookedStore};
 use tokio::io::DuplexStream;
 use tool_runtime::agent::Input;
 use tool_runtime::call::Decider;
@@ -284,6 +286,27 @@ async fn a_request_is_held_with_progress_and_not_for_ever() {
     });
     waits(&closed.unwrap());
     assert_eq!(sent("patience"), 0);
+}
+
+/// Somebody decides at the last moment, and the store is slow.
+#[tokio::test(start_paused = true)]
+async fn a_late_decision_has_time_to_be_carried_out() {
+    let (behind, is_slow) = (Arc::<MemoryStore>::default(), Arc::new(AtomicBool::new(false)));
+    let slow = Arc::clone(&is_slow);
+    let store = HookedStore::new(Arc::clone(&behind) as _, move |method| match method {
+        "update" if slow.load(Ordering::Relaxed) => HookAction::Slow(Duration::from_secs(2)),
+        _ => HookAction::Pass,
+    });
+    let served = builder(store, "[mcp]\nhold = \"1m\"").build().unwrap();
+    let client = piped(&served, NOBODY).await;
+    let decide = async {
+        let call = one_waiting(&*behind).await;
+        tokio::time::sleep(Duration::from_millis(59_900)).await;
+        is_slow.store(true, Ordering::Relaxed);
+        post(&behind, &call, ApprovalDecision::Approve).await;
+    };
+    let (done, ()) = tokio::join!(letter(&client, "last moment"), decide);
+    assert_eq!((text(&done.unwrap()), sent("last moment")), ("sent at 1", 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]

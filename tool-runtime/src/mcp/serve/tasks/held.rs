@@ -49,8 +49,7 @@ use crate::store::{PendingCall, StoreError};
 /// The interval at which a held request reports progress to its client and reads the changes of other processes.
 const BEAT: Duration = Duration::from_secs(5);
 
-/// The time for which a request is held at least while a posted decision is carried out. It begins with the hold, and
-/// again with an answer of the client.
+/// The additional time for which a request is held while a posted decision is carried out.
 const CARRIED: Duration = Duration::from_secs(30);
 
 /// How long a request is held at least while its client is asked whether the call may run.
@@ -217,8 +216,8 @@ impl Tasks {
         let Ok(room) = server.0.calls.listen() else { return not_held(server, ticket, &guest).await };
         let began = Instant::now();
         let held = began + self.limits.hold.unwrap_or_default();
-        let (mut until, mut carried) = (held, began + CARRIED);
-        let (mut beat, mut dialogue) = (began + BEAT, Dialogue::of(&guest, run_tasks.named(call)));
+        let (mut until, mut beat) = (held, began + BEAT);
+        let mut dialogue = Dialogue::of(&guest, run_tasks.named(call));
         loop {
             news.borrow_and_update();
             let look = ticket.look(server).await?.ok_or_else(unknown)?;
@@ -253,7 +252,7 @@ impl Tasks {
                         }
                     }
                     let now = Instant::now();
-                    if now >= until && (now >= carried || !self.is_posted(server, ticket, waits).await?) {
+                    if now >= until && (now >= until + CARRIED || !self.is_posted(server, ticket, waits).await?) {
                         // A decision can have been carried out, and removed, between the two reads.
                         let look = ticket.look(server).await?.ok_or_else(unknown)?;
                         if matches!(look.state, State::Waits(_)) {
@@ -266,14 +265,14 @@ impl Tasks {
             // The time limit is for suspended calls; a running call is awaited until it ends.
             let next = match &look.state {
                 State::Waits(_) if Instant::now() < until => beat.min(until),
-                State::Waits(_) => beat.min(carried),
+                State::Waits(_) => beat.min(until + CARRIED),
                 _ => beat,
             };
             tokio::select! {
                 _ = news.changed() => {}
                 () = look.questions.asked_something(), if guest.takes_questions => {}
                 answer = dialogue.answer() => {
-                    (until, carried) = (held, Instant::now() + CARRIED);
+                    until = held.max(Instant::now());
                     Box::pin(self.take(server, ticket, answer)).await?;
                 }
                 () = sleep_until(next) => {
