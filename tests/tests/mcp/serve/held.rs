@@ -21,6 +21,7 @@ use rmcp::service::{
 use serde_json::{Value, json};
 use tests::world::{HookAction, HookedStore};
 use tokio::io::DuplexStream;
+use tokio::sync::Notify;
 use tool_runtime::agent::Input;
 use tool_runtime::call::Decider;
 use tool_runtime::capability::{ConnectionId, Elicit};
@@ -307,6 +308,46 @@ async fn a_late_decision_has_time_to_be_carried_out() {
     };
     let (done, ()) = tokio::join!(letter(&client, "last moment"), decide);
     assert_eq!((text(&done.unwrap()), sent("last moment")), ("sent at 1", 1));
+}
+
+/// The tool `press__print` runs, and what lets it end.
+static PRINTS: Notify = Notify::const_new();
+static PRINTED: Notify = Notify::const_new();
+
+/// Prints slowly.
+#[tool(name = "press__print", effect = external_side_effect, redact = ["$"])]
+async fn print() -> Result<String, ToolError> {
+    PRINTS.notify_one();
+    PRINTED.notified().await;
+    Ok("printed".to_owned())
+}
+
+/// Eight requests of a call can be held. A further one does not learn that its call has not run.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_not_held_learns_that_its_call_runs() {
+    let store = Arc::<MemoryStore>::default();
+    let catalog = ToolCatalog::builder().tool::<print>().build().unwrap();
+    let policy = "allowed_tools = ['press__print']\nrequire_approval_for_tools = ['press__print']\n";
+    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).unwrap()).approvals(true);
+    let runner = runner.store(Arc::clone(&store)).build().unwrap();
+    let served = McpServer::builder(runner, admitted).build().unwrap();
+    let client = Arc::new(piped_since_2026(&served, NOBODY).await);
+    let asked = || {
+        let client = Arc::clone(&client);
+        async move { client.call_tool(request("press__print", json!({}))).await.unwrap() }
+    };
+    waits(&asked().await);
+    post(&store, &one_waiting(&*store).await, ApprovalDecision::Approve).await;
+    let mut requests = tokio::task::JoinSet::new();
+    requests.spawn(asked());
+    PRINTS.notified().await;
+    (0..8).for_each(|_| drop(requests.spawn(asked())));
+    let further = requests.join_next().await.unwrap().unwrap();
+    let said: Value = serde_json::from_str(text(&further)).unwrap();
+    assert_eq!((further.is_error, &said["errorCode"]), (Some(true), &json!("in_progress")));
+    assert!(said["message"].as_str().unwrap().starts_with("The call is running. Make the same call again"), "{said}");
+    PRINTED.notify_one();
+    assert!(requests.join_all().await.iter().all(|printed| text(printed) == "printed"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -113,6 +113,8 @@ pub(in crate::mcp::serve) enum HeldAnswer {
     Asks(InputRequests, String),
     /// The call is still suspended.
     Waits,
+    /// The call runs, and the server cannot hold another request for it.
+    Works,
     /// Another request has got the result of the call, or is getting it.
     Taken,
 }
@@ -292,8 +294,7 @@ impl Tasks {
                     if look.saved.asked_as.is_none() && !run_tasks.is_shared(call) {
                         run_tasks.cancel(&server.0.runner, call).await.map_err(|error| failed(&error))?;
                     } else if matches!(look.state, State::Works) {
-                        // Keep waiting, so that an identical call can get the result. The only answer without a result
-                        // is `Waits`, which is wrong for a call that runs.
+                        // Keep waiting, so that an identical call can get the result.
                         has_left = true;
                         continue;
                     }
@@ -347,7 +348,8 @@ async fn not_held(server: &McpServer, ticket: &Ticket, guest: &Guest<'_>) -> Res
             let is_late = guest.is_late(Instant::now());
             ResultDelivery::of(server, ticket, is_late, None).ended(guest, &look.saved, result)
         }
-        State::Waits(_) | State::Works => HeldAnswer::Waits,
+        State::Waits(_) => HeldAnswer::Waits,
+        State::Works => HeldAnswer::Works,
     })
 }
 
