@@ -256,6 +256,7 @@ impl Hostile {
                     "spawn",
                     "hang",
                     "die",
+                    "babble",
                     "big",
                     "meta",
                     "refuse",
@@ -319,6 +320,7 @@ impl Hostile {
             }
             "hang" | "late" => Vec::new(),
             "die" => vec![Act::Exit],
+            "babble" => vec![Act::Flood("this is no protocol".to_owned(), 1001)],
             "big" => vec![Act::Say(format!(
                 r#"{{"result":{{"content":[{{"type":"text","text":"{}"}}]}},"jsonrpc":"2.0","id":{id}}}"#,
                 "x".repeat(50 << 20)

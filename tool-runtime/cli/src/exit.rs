@@ -23,9 +23,10 @@ pub enum Exit {
     ClientRequired,
     /// 5: a call waits for an approval.
     ApprovalRequired,
-    /// 4: the arguments are invalid.
+    /// 4: the arguments are invalid, or exceed a limit on their size or depth.
     Invalid,
-    /// 3: the policy, a budget or a person denied a call.
+    /// 3: the policy, a budget or a person denied a call; the run has no such tool; or the approval came too late or
+    /// does not fit the call.
     Denied,
     /// 1: the tool, the model or the command failed.
     Failed,

@@ -12,8 +12,8 @@ Exit codes:
   0  done; for chat: the model answered, even if calls failed
   1  the tool or the model failed
   2  usage, or input that cannot be read
-  3  denied by the policy, a budget or a person
-  4  the arguments are invalid
+  3  denied by the policy, a budget or a person; no such tool; a late or unfit approval
+  4  the arguments are invalid or too large
   5  a call waits for an approval
   6  a call waits for its client";
 

@@ -30,7 +30,8 @@ use crate::call::{
 };
 use crate::store::transact;
 use crate::store::{
-    Document, FrozenArguments, Key, PendingCall, Store, StoreError, StoredDocument, StoredRun, Transaction, Waiting,
+    Document, FrozenArguments, Key, PendingCall, Query, Store, StoreError, StoredDocument, StoredRun, Transaction,
+    Waiting,
 };
 use crate::tool::{Hash, ToolName};
 
@@ -223,6 +224,16 @@ fn text(document: Option<&Document>) -> Option<&str> {
 
 async fn read(store: &dyn Store, key: &Key) -> Option<Document> {
     store.read(std::slice::from_ref(key)).await.expect("it reads").pop().flatten().map(|stored| stored.document)
+}
+
+/// Returns the documents of all pages. Only an empty page is the end.
+async fn listed(store: &dyn Store, mut query: Query) -> Vec<StoredDocument> {
+    let mut all = Vec::new();
+    while let Some(page) = query.next_page(store).await.expect("it lists") {
+        assert!(page.len() <= query.limit, "a page is no longer than its limit");
+        all.extend(page);
+    }
+    all
 }
 
 async fn update(

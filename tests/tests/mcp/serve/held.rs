@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
@@ -18,7 +19,9 @@ use rmcp::service::{
     ServiceExt as _,
 };
 use serde_json::{Value, json};
+use tests::world::{HookAction, HookedStore};
 use tokio::io::DuplexStream;
+use tokio::sync::Notify;
 use tool_runtime::agent::Input;
 use tool_runtime::call::Decider;
 use tool_runtime::capability::{ConnectionId, Elicit};
@@ -284,6 +287,67 @@ async fn a_request_is_held_with_progress_and_not_for_ever() {
     });
     waits(&closed.unwrap());
     assert_eq!(sent("patience"), 0);
+}
+
+/// Somebody decides at the last moment, and the store is slow.
+#[tokio::test(start_paused = true)]
+async fn a_late_decision_has_time_to_be_carried_out() {
+    let (behind, is_slow) = (Arc::<MemoryStore>::default(), Arc::new(AtomicBool::new(false)));
+    let slow = Arc::clone(&is_slow);
+    let store = HookedStore::new(Arc::clone(&behind) as _, move |method| match method {
+        "update" if slow.load(Ordering::Relaxed) => HookAction::Slow(Duration::from_secs(2)),
+        _ => HookAction::Pass,
+    });
+    let served = builder(store, "[mcp]\nhold = \"1m\"").build().unwrap();
+    let client = piped(&served, NOBODY).await;
+    let decide = async {
+        let call = one_waiting(&*behind).await;
+        tokio::time::sleep(Duration::from_millis(59_900)).await;
+        is_slow.store(true, Ordering::Relaxed);
+        post(&behind, &call, ApprovalDecision::Approve).await;
+    };
+    let (done, ()) = tokio::join!(letter(&client, "last moment"), decide);
+    assert_eq!((text(&done.unwrap()), sent("last moment")), ("sent at 1", 1));
+}
+
+/// The tool `press__print` runs, and what lets it end.
+static PRINTS: Notify = Notify::const_new();
+static PRINTED: Notify = Notify::const_new();
+
+/// Prints slowly.
+#[tool(name = "press__print", effect = external_side_effect, redact = ["$"])]
+async fn print() -> Result<String, ToolError> {
+    PRINTS.notify_one();
+    PRINTED.notified().await;
+    Ok("printed".to_owned())
+}
+
+/// Eight requests of a call can be held. A further one does not learn that its call has not run.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_not_held_learns_that_its_call_runs() {
+    let store = Arc::<MemoryStore>::default();
+    let catalog = ToolCatalog::builder().tool::<print>().build().unwrap();
+    let policy = "allowed_tools = ['press__print']\nrequire_approval_for_tools = ['press__print']\n";
+    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).unwrap()).approvals(true);
+    let runner = runner.store(Arc::clone(&store)).build().unwrap();
+    let served = McpServer::builder(runner, admitted).build().unwrap();
+    let client = Arc::new(piped_since_2026(&served, NOBODY).await);
+    let asked = || {
+        let client = Arc::clone(&client);
+        async move { client.call_tool(request("press__print", json!({}))).await.unwrap() }
+    };
+    waits(&asked().await);
+    post(&store, &one_waiting(&*store).await, ApprovalDecision::Approve).await;
+    let mut requests = tokio::task::JoinSet::new();
+    requests.spawn(asked());
+    PRINTS.notified().await;
+    (0..8).for_each(|_| drop(requests.spawn(asked())));
+    let further = requests.join_next().await.unwrap().unwrap();
+    let said: Value = serde_json::from_str(text(&further)).unwrap();
+    assert_eq!((further.is_error, &said["errorCode"]), (Some(true), &json!("in_progress")));
+    assert!(said["message"].as_str().unwrap().starts_with("The call is running. Make the same call again"), "{said}");
+    PRINTED.notify_one();
+    assert!(requests.join_all().await.iter().all(|printed| text(printed) == "printed"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

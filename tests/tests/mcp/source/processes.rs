@@ -1,11 +1,11 @@
 //! Servers as processes: how they start, end and come back.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tests::hostile::CANARY;
 use tool_runtime::mcp::source::{RemoteServer, ToolSource};
-use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+use tool_runtime::{Outcome, Run, RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
 use crate::source::{call, connect, echoes, noted, run_of, server, tool};
 
@@ -112,31 +112,55 @@ async fn a_server_that_stays_down_fails_its_calls_before_they_begin() {
     assert!(servers.notes()["s"].starts_with("down: "));
 }
 
+/// Lets the server start a process. Returns the folder of the process in `/proc`.
+#[cfg(target_os = "linux")]
+async fn spawned(run: &Run) -> PathBuf {
+    let result = call(run, "mcp__s__spawn", "{}").await.to_model();
+    let child: String = result.chars().filter(char::is_ascii_digit).collect();
+    let process = Path::new("/proc").join(&child);
+    assert!(!child.is_empty() && process.exists(), "{result}");
+    process
+}
+
+/// Waits for the end of a process. It may wait for its new parent to look at it.
+#[cfg(target_os = "linux")]
+async fn ended(process: &Path) {
+    let is_running = || {
+        let state = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
+        !(state.is_empty() || state.contains(") Z "))
+    };
+    while is_running() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_ends_with_all_that_it_started() {
     for in_order in [true, false] {
         let servers = connect("well-behaved").await;
         let run = run_of(&servers, &["mcp__s__spawn"], "");
-        let result = call(&run, "mcp__s__spawn", "{}").await.to_model();
-        let child: String = result.chars().filter(char::is_ascii_digit).collect();
-        let process = Path::new("/proc").join(&child);
-        assert!(!child.is_empty() && process.exists(), "{result}");
+        let process = spawned(&run).await;
         drop(run);
         if in_order {
             servers.shutdown().await;
         } else {
             drop(servers);
         }
-        // A process that ended may wait for its new parent to look at it.
-        let is_running = || {
-            let state = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
-            !(state.is_empty() || state.contains(") Z "))
-        };
-        while is_running() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        ended(&process).await;
     }
+}
+
+/// No next call and no shutdown is needed to end a server that writes something else than the protocol.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_leaves_the_protocol_is_ended_at_once() {
+    let servers = connect("well-behaved").await;
+    let run = run_of(&servers, &["mcp__s__spawn", "mcp__s__babble"], "");
+    let process = spawned(&run).await;
+    assert_eq!(call(&run, "mcp__s__babble", "{}").await.outcome(), Outcome::OutcomeUnknown);
+    ended(&process).await;
+    drop(servers);
 }
 
 /// The standard error of a server is in its note, and in no text for a model.

@@ -151,7 +151,10 @@ fn remedy(why: &str) -> &'static str {
         }
         "many_parties" => "its records belong to more than 64 principals or tenants; it is never purged",
         "not_erasable" => "an earlier version sealed records of it; purge it",
-        _ => "a call is open or waits, or a process has the run; wait for its end, or end it",
+        _ => {
+            "a call is open or waits, a message waits, or a process has the run or has to continue it: wait for its \
+             end, or end it; or it is held back after a restore: see `store release`"
+        }
     }
 }
 
@@ -169,7 +172,7 @@ fn print(cli: &Cli<'_>, report: &RetentionReport, verb: &str) {
         terminal::line(&format!("kept: {}  {why}", terminal::safe(run)));
     }
     if *kept_runs > kept.len() as u64 {
-        terminal::note(&format!("{kept_runs} runs were kept in all"));
+        terminal::note(&format!("at most {kept_runs} runs were kept in all"));
     }
 }
 

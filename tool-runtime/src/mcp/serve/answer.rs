@@ -46,9 +46,19 @@ fn codes(result: &ToolExecResult) -> Option<String> {
 
 /// Returns the answer to a request whose call is still suspended after the maximum time for a held request.
 pub(super) fn waits() -> CallToolResult {
-    let said = "The call waits for a person's approval. It has not run. Make the same call again, with the same arguments, \
-                to get its result: that is not a second call.";
-    failure(&json!({"ok": false, "errorCode": Outcome::ApprovalRequired, "message": said}).to_string())
+    unfinished(Outcome::ApprovalRequired.code(), "The call waits for a person's approval. It has not run.")
+}
+
+/// Returns the answer to a request that cannot be held until its running call ends.
+pub(super) fn works() -> CallToolResult {
+    unfinished("in_progress", "The call is running.")
+}
+
+fn unfinished(code: &str, said: &str) -> CallToolResult {
+    let said = format!(
+        "{said} Make the same call again, with the same arguments, to get its result: that is not a second call."
+    );
+    failure(&json!({"ok": false, "errorCode": code, "message": said}).to_string())
 }
 
 /// Returns the remark on a result that was already sent once, in answer to an identical call.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{CallId, Outcome, ToolCall, ToolExecResult};
-use crate::mcp::serve::answer::{answer, repeated, unknown, waits};
+use crate::mcp::serve::answer::{answer, repeated, unknown, waits, works};
 use crate::mcp::serve::client::{Offers, Outbox, fills_in_forms};
 use crate::mcp::serve::delivery::Delivery;
 use crate::mcp::serve::error::{broken, full, sending};
@@ -226,6 +226,7 @@ impl Handler {
             }
             HeldAnswer::Asks(requests, state) => Some(InputRequiredResult::new(Some(requests), Some(state)).into()),
             HeldAnswer::Waits => Some(waits().into()),
+            HeldAnswer::Works => Some(works().into()),
             HeldAnswer::Taken => None,
         })
     }

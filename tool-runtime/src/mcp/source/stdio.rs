@@ -1,5 +1,6 @@
-//! [`Stdio`]: a connection to a server that runs as a process in its own group, with one message on each line. Every
-//! tokio task of the connection ends with the process.
+//! [`Stdio`]: a connection to a server that runs as a process in its own group, with one message on each line. The
+//! process is killed when its standard output ends or is no protocol, and when the connection is dropped. Every tokio
+//! task of the connection ends with the process.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -38,7 +39,8 @@ type Waiting = oneshot::Sender<Result<Box<str>, RequestError>>;
 pub(super) struct Stdio {
     outgoing: mpsc::Sender<String>,
     shared: Arc<Shared>,
-    process: ProcessGroup,
+    /// `None` after the connection has ended.
+    process: Arc<Mutex<Option<ProcessGroup>>>,
 }
 
 /// The state that the tasks of a connection share.
@@ -95,9 +97,14 @@ impl Stdio {
         tokio::spawn(write(stdin, lines));
         tokio::spawn(Arc::clone(diagnostics).drain(stderr));
         let answers = outgoing.downgrade();
-        let reading = Arc::clone(&shared);
+        let process = Arc::new(Mutex::new(Some(process)));
+        let (reading, read) = (Arc::clone(&shared), Arc::downgrade(&process));
         tokio::spawn(async move {
             reading.read(stdout, max_line, &answers).await;
+            // No request reaches the process now, and the connection may stay until the next call.
+            if let Some(process) = read.upgrade() {
+                drop(process.lock().unwrap_or_else(PoisonError::into_inner).take());
+            }
             reading.close();
         });
         Ok(Self { outgoing, shared, process })

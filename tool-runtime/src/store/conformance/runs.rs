@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::call::Question;
 use crate::store::Holder;
 use crate::store::conformance::ledger::LONG;
-use crate::store::conformance::{ask, at, read, run, several, update};
+use crate::store::conformance::{ask, at, listed, read, run, several, update};
 
 use crate::store::runs::{AfterUpdate, Due, Leasing, RunUpdate, Taker};
 use crate::store::{
@@ -41,7 +41,7 @@ pub(super) async fn runs_are_kept(store: Arc<dyn Store>) {
     }
     for (now, due) in [(at(8), 0), (at(9), 1)] {
         let query = Query { due: Some(now), ..Query::new(DocumentKind::Run) };
-        assert_eq!(store.list(&query).await.expect("it lists").len(), due, "a run is due once its worker is gone");
+        assert_eq!(listed(store, query).await.len(), due, "a run is due once its worker is gone");
     }
 }
 
@@ -105,7 +105,7 @@ async fn post(store: &dyn Store, id: &str, tenant: Option<&'static str>) -> Resu
 /// Returns the messages that the run has not received yet, oldest first.
 async fn posted(store: &dyn Store) -> Vec<(Key, Arc<str>)> {
     let query = Query { scope: Some("run".into()), ..Query::new(DocumentKind::Post) };
-    let listed = store.list(&query).await.expect("it lists");
+    let listed = listed(store, query).await;
     let body = |document| match document {
         Document::Post(post) => post.body,
         other => panic!("a post reads as a post: {other:?}"),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::call::{CallId, JsonText};
-use crate::store::conformance::{read, record, records::calls, run, text, update, waiting};
+use crate::store::conformance::{listed, read, record, records::calls, run, text, update, waiting};
 use crate::store::{Chain, Document, DocumentKind, Key, Query, RecordFilter, Store, StoreError, Transaction};
 use crate::tool::Hash;
 
@@ -29,8 +29,8 @@ pub(super) async fn long_keys_are_told_apart(store: Arc<dyn Store>) {
         };
         update(store, &named, write).await.expect("it writes");
     }
-    let listed = store.list(&Query { scope: Some(two.as_str().into()), ..Query::new(DocumentKind::Waiting) }).await;
-    let keys: Vec<_> = listed.expect("it lists").into_iter().map(|listed| listed.key).collect();
+    let of_two = Query { scope: Some(two.as_str().into()), ..Query::new(DocumentKind::Waiting) };
+    let keys: Vec<_> = listed(store, of_two).await.into_iter().map(|listed| listed.key).collect();
     assert_eq!(
         keys,
         [Key::from_parts(DocumentKind::Waiting, two.as_str(), two.as_str())],
@@ -85,14 +85,11 @@ pub(super) async fn many_documents_are_listed_in_pages(store: Arc<dyn Store>) {
         };
         update(store, &keys, write).await.expect("it writes");
     }
-    let (mut query, mut found) = (Query { limit: 999, ..Query::new(DocumentKind::Run) }, Vec::new());
-    loop {
-        let page = store.list(&query).await.expect("it lists");
-        assert!(page.len() <= query.limit, "a page is no longer than its limit");
-        let Some(last) = page.last() else { break };
-        query.after = last.position;
-        found.extend(page.into_iter().map(|listed| listed.key.scope().to_string()));
-    }
-    let expected: Vec<_> = (0..MANY).map(|number| format!("{number:05}")).collect();
-    assert!(found == expected, "each document is listed once, in order: {} of {MANY}", found.len());
+    let found = listed(store, Query { limit: 999, ..Query::new(DocumentKind::Run) }).await;
+    let expected = (0..MANY).map(|number| Key::run(format!("{number:05}")));
+    assert!(
+        found.iter().map(|listed| &listed.key).eq(expected.collect::<Vec<_>>().iter()),
+        "each document is listed once, in order: {} of {MANY}",
+        found.len()
+    );
 }

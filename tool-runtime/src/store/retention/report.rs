@@ -28,7 +28,8 @@ pub struct RetentionReport {
     /// sealed some of its records in one part, and only a purge can remove these). An effect or a grant that cannot be
     /// read is named by the [owner](crate::store::Key::scope) of the document, because only its text names the run.
     pub kept: Vec<(Arc<str>, &'static str)>,
-    /// How many runs were kept for one of these reasons.
+    /// How many runs were kept for one of these reasons. Exact up to 1,000, and then an upper limit: of the runs that
+    /// are not named, one that is found again is counted again.
     pub kept_runs: u64,
 }
 

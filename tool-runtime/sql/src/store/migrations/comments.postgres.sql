@@ -4,9 +4,9 @@ COMMENT ON COLUMN tool_runtime_schema.version IS 'A process that expects another
 COMMENT ON TABLE tool_runtime_documents IS 'tool-runtime: runs, waiting calls, the ledger of calls, accounts, grants, posts, anchors, effects, legal holds and notices; rows change';
 COMMENT ON COLUMN tool_runtime_documents.number IS 'The order in which documents were first written';
 COMMENT ON COLUMN tool_runtime_documents.space IS 'The kind: run, post, waiting, decided, call, grant, account, anchor, digest_key, effect, slots, hold, notice';
-COMMENT ON COLUMN tool_runtime_documents.scope IS 'The id of the run, or of another owner; escaped, and truncated to 512 bytes';
-COMMENT ON COLUMN tool_runtime_documents.id IS 'The id in the scope; escaped, and truncated to 512 bytes';
-COMMENT ON COLUMN tool_runtime_documents.name IS 'Scope and id as JSON if one of them was truncated';
+COMMENT ON COLUMN tool_runtime_documents.scope IS 'The id of the run, or of another owner; escaped; of more than 512 bytes, the first 256 and a hash';
+COMMENT ON COLUMN tool_runtime_documents.id IS 'The id in the scope; escaped; of more than 512 bytes, the first 256 and a hash';
+COMMENT ON COLUMN tool_runtime_documents.name IS 'Scope and id as JSON if one of them was cut';
 COMMENT ON COLUMN tool_runtime_documents.due IS 'The time from which a worker or a sweep must process it, in microseconds since 1970';
 COMMENT ON COLUMN tool_runtime_documents.body IS 'The document as JSON; it contains arguments of calls, also sensitive ones';
 COMMENT ON COLUMN tool_runtime_documents.parts IS 'The names of the parts of a long text, in order; or the names of the pieces of this list';
@@ -20,9 +20,9 @@ COMMENT ON COLUMN tool_runtime_parts.body IS 'The part; it contains arguments of
 
 COMMENT ON TABLE tool_runtime_records IS 'tool-runtime: the records of calls and decisions, one hash chain for each run; only a purge removes rows, and only an erasure changes them';
 COMMENT ON COLUMN tool_runtime_records.number IS 'The order in which records were appended; rolled-back transactions leave gaps';
-COMMENT ON COLUMN tool_runtime_records.run_id IS 'The run; escaped, and truncated to 512 bytes';
+COMMENT ON COLUMN tool_runtime_records.run_id IS 'The run; escaped; of more than 512 bytes, the first 256 and a hash';
 COMMENT ON COLUMN tool_runtime_records.sequence IS 'The place in the chain of the run, from 0, without gaps';
-COMMENT ON COLUMN tool_runtime_records.call_id IS 'The call; escaped, and truncated to 512 bytes';
+COMMENT ON COLUMN tool_runtime_records.call_id IS 'The call; escaped; of more than 512 bytes, the first 256 and a hash';
 COMMENT ON COLUMN tool_runtime_records.kind IS 'call, decision or retention';
 COMMENT ON COLUMN tool_runtime_records.tool IS 'The name of the tool';
 COMMENT ON COLUMN tool_runtime_records.outcome IS 'The outcome of the call, or the decision';

@@ -49,8 +49,7 @@ use crate::store::{PendingCall, StoreError};
 /// The interval at which a held request reports progress to its client and reads the changes of other processes.
 const BEAT: Duration = Duration::from_secs(5);
 
-/// The time for which a request is held at least while a posted decision is carried out. It begins with the hold, and
-/// again with an answer of the client.
+/// The additional time for which a request is held while a posted decision is carried out.
 const CARRIED: Duration = Duration::from_secs(30);
 
 /// How long a request is held at least while its client is asked whether the call may run.
@@ -114,6 +113,8 @@ pub(in crate::mcp::serve) enum HeldAnswer {
     Asks(InputRequests, String),
     /// The call is still suspended.
     Waits,
+    /// The call runs, and the server cannot hold another request for it.
+    Works,
     /// Another request has got the result of the call, or is getting it.
     Taken,
 }
@@ -217,8 +218,8 @@ impl Tasks {
         let Ok(room) = server.0.calls.listen() else { return not_held(server, ticket, &guest).await };
         let began = Instant::now();
         let held = began + self.limits.hold.unwrap_or_default();
-        let (mut until, mut carried) = (held, began + CARRIED);
-        let (mut beat, mut dialogue) = (began + BEAT, Dialogue::of(&guest, run_tasks.named(call)));
+        let (mut until, mut beat) = (held, began + BEAT);
+        let mut dialogue = Dialogue::of(&guest, run_tasks.named(call));
         loop {
             news.borrow_and_update();
             let look = ticket.look(server).await?.ok_or_else(unknown)?;
@@ -253,7 +254,7 @@ impl Tasks {
                         }
                     }
                     let now = Instant::now();
-                    if now >= until && (now >= carried || !self.is_posted(server, ticket, waits).await?) {
+                    if now >= until && (now >= until + CARRIED || !self.is_posted(server, ticket, waits).await?) {
                         // A decision can have been carried out, and removed, between the two reads.
                         let look = ticket.look(server).await?.ok_or_else(unknown)?;
                         if matches!(look.state, State::Waits(_)) {
@@ -266,14 +267,14 @@ impl Tasks {
             // The time limit is for suspended calls; a running call is awaited until it ends.
             let next = match &look.state {
                 State::Waits(_) if Instant::now() < until => beat.min(until),
-                State::Waits(_) => beat.min(carried),
+                State::Waits(_) => beat.min(until + CARRIED),
                 _ => beat,
             };
             tokio::select! {
                 _ = news.changed() => {}
                 () = look.questions.asked_something(), if guest.takes_questions => {}
                 answer = dialogue.answer() => {
-                    (until, carried) = (held, Instant::now() + CARRIED);
+                    until = held.max(Instant::now());
                     Box::pin(self.take(server, ticket, answer)).await?;
                 }
                 () = sleep_until(next) => {
@@ -293,8 +294,7 @@ impl Tasks {
                     if look.saved.asked_as.is_none() && !run_tasks.is_shared(call) {
                         run_tasks.cancel(&server.0.runner, call).await.map_err(|error| failed(&error))?;
                     } else if matches!(look.state, State::Works) {
-                        // Keep waiting, so that an identical call can get the result. The only answer without a result
-                        // is `Waits`, which is wrong for a call that runs.
+                        // Keep waiting, so that an identical call can get the result.
                         has_left = true;
                         continue;
                     }
@@ -348,7 +348,8 @@ async fn not_held(server: &McpServer, ticket: &Ticket, guest: &Guest<'_>) -> Res
             let is_late = guest.is_late(Instant::now());
             ResultDelivery::of(server, ticket, is_late, None).ended(guest, &look.saved, result)
         }
-        State::Waits(_) | State::Works => HeldAnswer::Waits,
+        State::Waits(_) => HeldAnswer::Waits,
+        State::Works => HeldAnswer::Works,
     })
 }
 
