@@ -139,8 +139,8 @@ impl Worker {
     /// runs wait, the worker reports this to operators once, with the code `other_version`.
     ///
     /// The worker does not touch the calls of a skipped run either. The store treats a call whose worker died as
-    /// running until a worker of its version takes the run. Until then the call cannot be settled, and equal calls and
-    /// calls with the same effect key are refused. Waiting calls of a skipped run do not expire.
+    /// running until a worker of its version takes the run. Until then the call cannot be settled, and calls with the
+    /// same effect key are refused. Waiting calls of a skipped run do not expire.
     pub const fn leave_other_versions(mut self, leave: bool) -> Self {
         self.leaves_others = leave;
         self

@@ -1,6 +1,6 @@
 //! Closes a waiting call of any kind without a decision or a result.
 
-use crate::call::{CallId, Cause, Outcome, Suspension, ToolExecResult};
+use crate::call::{CallId, Cause, Suspension, ToolExecResult};
 use crate::runner::gate::ending::Stop;
 use crate::runner::ledger::orphans;
 use crate::runner::waiting::comparison::Purpose;
