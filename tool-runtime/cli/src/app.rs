@@ -51,7 +51,8 @@ pub struct App {
 }
 
 impl App {
-    /// Creates an application without adapters. It has no default policy, so every call is denied.
+    /// Creates an application without adapters and without a default policy. Unless [`policy`](Self::policy) sets one
+    /// or the command names one (`--policy`), every call is denied.
     #[must_use]
     pub fn new(name: &'static str, version: &'static str, about: &'static str) -> Self {
         Self {
@@ -109,15 +110,16 @@ impl App {
     }
 
     /// Sets the function that opens the adapters for the data folder (`--data`). Only commands that run or serve tools,
-    /// decide on calls or settle outcomes call it; `list`, `show`, `check` and `audit` do not.
+    /// write to a conversation, decide on calls, add grants or settle outcomes call it, and `store sweep --tools`;
+    /// `list`, `show`, `check` and `audit` do not.
     #[must_use]
     pub fn adapters(mut self, bind: impl Fn(&Path) -> Result<Adapters, Error> + 'static) -> Self {
         self.bind = Box::new(bind);
         self
     }
 
-    /// Sets the function that lists the state that tools can change, one line per item. `chat --transcript` compares
-    /// the lists before and after a call to show its effect.
+    /// Sets the function that lists the state that tools can change, one line per item. `chat --transcript` calls it
+    /// before and after all calls of the recorded response, and prints the lines that are only in one of the two lists.
     #[must_use]
     pub fn inspect(mut self, inspect: impl Fn(&Path) -> Result<Vec<String>, Error> + 'static) -> Self {
         self.inspect = Some(Box::new(inspect));
@@ -125,9 +127,10 @@ impl App {
     }
 
     /// Adds a layer to the `tracing` subscriber that [`main`](crate::main) installs, such as one that exports spans and
-    /// metrics. It receives spans and events at level `INFO` and above, and the library's metrics. It does not receive
-    /// the texts of failures, which can contain private data, or the events of HTTP libraries. If the application has
-    /// installed its own subscriber, the layer has no effect.
+    /// metrics. It receives spans and events at level `INFO` and above, and the library's metrics. It receives neither
+    /// the texts of failures, which can contain private data, nor the spans and events of libraries that see requests
+    /// (for HTTP, TLS and MCP) or lines from the keyboard. If the application has installed its own subscriber, the
+    /// layer has no effect.
     #[must_use]
     pub fn layer(self, layer: impl Layer<Registry> + Send + Sync + 'static) -> Self {
         self.layers.borrow_mut().push(Box::new(layer));

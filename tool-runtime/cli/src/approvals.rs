@@ -2,7 +2,8 @@
 //!
 //! If the call is in the data folder (the files of the command line), or no other process can continue its run, this
 //! process carries out the decision. Otherwise it posts the decision to the run, and the process that holds the run, or
-//! takes it next, carries it out.
+//! takes it next, carries it out. A client's answer to a call of the store is always posted; it is refused if the store
+//! does not have the run.
 
 mod decision;
 mod here;
@@ -126,7 +127,8 @@ async fn approve_or_deny(
     }
 }
 
-/// Finds a call, and the question to decide. If the call does not wait, records the refused decision.
+/// Finds a call, and the question to decide: the call's id with a digest of the details that a person is shown. If the
+/// call does not wait, records the refused decision.
 async fn asking(
     cli: &Cli<'_>,
     id: &str,
@@ -140,8 +142,8 @@ async fn asking(
         }
         (found, _) => found?,
     };
-    // If `id` is the id of a question (the call's id with a digest of the details that were shown), the decision is for
-    // this question. If the details have changed since then, the decision is refused.
+    // If `id` is the id of a question, the decision is for this question. If the details have changed since then, the
+    // decision is refused.
     if let Ok(question) = id.parse() {
         return Ok((found, question));
     }
@@ -172,7 +174,8 @@ pub(crate) async fn asked_before(cli: &Cli<'_>, call: &PendingCall) -> Result<bo
             // The call waits for other approvals of the same question.
             DecisionKind::Approved if decision.approvals.is_some_and(|(given, required)| given < required) => false,
             // The decision was accepted, or was refused because the details had changed. The call still waits, so its
-            // question is a new one. One cause is an earlier call with the same effect and an unknown outcome.
+            // question is a new one. For example, an approved call waits again if an earlier call with the same effect
+            // has an unknown outcome.
             _ => {
                 decision.refused().is_none()
                     || matches!(decision.mismatch(), Some(DecisionError::World | DecisionError::Question))

@@ -168,7 +168,8 @@ pub(super) enum Manual {
 
 #[cfg(feature = "mcp-client")]
 impl Command {
-    /// Returns the MCP servers that the command waits for; `None` for a command that does not read the catalog.
+    /// Returns the MCP servers of the configuration file that the command waits for; `None` for a command that starts
+    /// without them. The catalog of such a command does not have their tools.
     pub(crate) fn awaited(&self) -> Option<Awaited<'_>> {
         match self {
             #[cfg(feature = "mcp-server")]

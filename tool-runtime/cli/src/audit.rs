@@ -220,8 +220,8 @@ fn print(sealed: &SealedRecord) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Passes all selected records to a callback, read in pages. Reports an unreadable record on stderr; the command then
-/// fails at its end.
+/// Passes all selected records to a callback. Records of a store are read in pages; an unreadable one is reported on
+/// stderr, and the command fails at its end. An unreadable line of a file ends the command.
 async fn each(
     cli: &Cli<'_>,
     source: &RecordInput,

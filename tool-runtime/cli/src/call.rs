@@ -108,7 +108,7 @@ async fn print(cli: &Cli<'_>, session: &Session, result: &ToolExecResult, view: 
     Ok(())
 }
 
-/// Saves a call that waits, so that a person can decide it later, and prints the command for that.
+/// Saves a call that waits, so that a later command can decide or answer it, and prints this command.
 async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecResult) -> Result<(), Failure> {
     let files = ConversationFiles::of(cli);
     let mut kept = files.create(format!("call {name}"));
@@ -129,8 +129,8 @@ async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecRes
     Ok(())
 }
 
-/// Prints why the tool cannot run, a suggestion for a misspelt name, or the command that explains a refusal. Only the
-/// person at the keyboard reads this text; a model is never told that a hidden tool exists.
+/// Prints why the tool cannot run or a suggestion for a misspelt name, and the command that explains a refusal. Only
+/// the person at the keyboard reads this text; a model is never told that a hidden tool exists.
 fn explain(cli: &Cli<'_>, session: &Session, name: &str, outcome: Outcome) {
     // Programs read the code of the outcome instead.
     if cli.settings.json {

@@ -25,7 +25,7 @@ struct ToolRow<'a> {
     execution: &'a str,
     decision: &'a str,
     rule: String,
-    /// The reason, as a code, why no call of the tool can run although the policy may allow it.
+    /// The code of the reason why no call of the tool can run, even if the policy allows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     unready: Option<&'static str>,
     hash: String,

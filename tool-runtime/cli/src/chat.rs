@@ -213,7 +213,7 @@ fn answers(given: &[String]) -> Result<Vec<ClientAnswer>, Failure> {
     given.chunks_exact(2).map(|pair| Ok(ClientAnswer::value(pair[0].as_str(), input::json_value(&pair[1])?))).collect()
 }
 
-/// Returns the first words of the prompt, as the title of the conversation.
+/// Returns the title of a new conversation: the start of the first line of the first prompt.
 fn title(prompts: &[String]) -> String {
     let first = prompts.first().map_or("conversation", |prompt| prompt.trim());
     table::cut(first.lines().next().unwrap_or_default(), 60)

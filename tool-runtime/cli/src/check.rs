@@ -135,8 +135,8 @@ fn preconditions(catalog: &ToolCatalog) -> Option<String> {
     }
 }
 
-/// Returns a note for each effect key that several tools have. In one scope, a call of one tool counts as a call of the
-/// others. In different scopes, equal keys are different effects.
+/// Returns a note for each effect key that several tools have. In one scope, of all calls of these tools with the
+/// same values, only the first takes effect. In different scopes, equal keys are different effects.
 fn shared_keys(catalog: &ToolCatalog) -> Vec<String> {
     let mut keys: BTreeMap<String, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
     for spec in catalog.specs() {
@@ -184,7 +184,7 @@ fn unnamed(key: &str) -> String {
     shown
 }
 
-/// Compares the catalog with the lock. With `write`, a missing lock counts as an empty one.
+/// Compares the catalog with the lock. With `write`, a missing lock is treated as an empty one.
 fn compare(path: &Path, catalog: &ToolCatalog, write: bool) -> Result<LockReport, Failure> {
     let (shown, now) = (path.display().to_string(), ToolLock::of(catalog));
     let is_stdin = path == Path::new("-");

@@ -47,7 +47,8 @@ use crate::session::Cli;
 /// }
 /// ```
 pub trait AppCommand: Args {
-    /// The name on the command line. It must differ from the names of this package's commands.
+    /// The name on the command line. It must differ from `help`, from the names of this package's commands and from the
+    /// names of the application's other commands. Otherwise every command fails.
     const NAME: &'static str;
 
     /// The examples in the help, one per line; `%` is replaced by the application's name.

@@ -90,7 +90,9 @@ pub(crate) struct StoreOptions {
     pub(crate) no_migrate: bool,
 }
 
-/// The configuration file. Relative paths in it start at its own folder.
+/// The configuration file. Relative paths in `policy`, `data`, `store`, `digest_key_file` and `notices_secret_file`
+/// start at the folder of the file. Other relative paths (`log`, and the programs and folders of `[mcp]`) start at the
+/// current folder.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -135,7 +137,7 @@ pub(super) struct Settings {
     /// Whether a command without a store keeps its records in the data folder.
     pub(super) keeps_records: bool,
     pub(super) sql: StoreSettings,
-    /// The file with the key for digests. `None` if the store has the key.
+    /// The file with the key for digests. `None` if the store keeps the key.
     pub(super) digest_key: Option<PathBuf>,
     pub(super) principal: Option<String>,
     pub(super) tenant: Option<String>,
@@ -150,7 +152,7 @@ pub(super) struct Settings {
     pub(super) webhook: WebhookSettings,
     /// The settings of the model's endpoint from the environment and the configuration file.
     endpoint: Endpoint,
-    /// The party in the options of the command line. Some commands filter by it.
+    /// The principal and the tenant that the command line names. Some commands filter by them.
     pub(super) named: Named,
     /// The MCP servers whose tools are added to the catalog.
     #[cfg(feature = "mcp-client")]
@@ -211,7 +213,7 @@ impl StoreSettings {
     }
 }
 
-/// The party in the options of the command line.
+/// The principal and the tenant that the options of the command line name.
 #[derive(Debug, Clone)]
 pub(super) struct Named {
     pub(super) principal: Option<String>,

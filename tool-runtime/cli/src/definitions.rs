@@ -1,5 +1,5 @@
-//! Reads files of tool definitions, one per line. The definitions may come from many servers, so a broken one does not
-//! affect the others.
+//! Reads files that contain one tool definition per line. The definitions may come from many servers, so a broken one
+//! does not affect the others.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::text::cut;
 use crate::{input, terminal};
 
-/// The maximum number of broken definitions that are reported, a line each.
+/// The maximum number of broken or refused definitions that are reported, a line each.
 const MAX_NOTES: usize = 5;
 
 /// A definition with the keys of MCP servers or of providers.
@@ -34,9 +34,10 @@ struct DefinitionLine {
 pub struct Definition {
     /// The name that calls use.
     pub name: String,
-    /// The definition in the form of a catalog.
+    /// The definition as a catalog keeps it.
     pub spec: ToolSpec,
-    /// The definition as a tool for a catalog. Running it fails.
+    /// The definition as a tool for a catalog. Each call of the tool fails. If a line has no description, its tool
+    /// has the description `No description.`, because a catalog refuses a tool without one.
     pub tool: DynamicTool,
 }
 
@@ -49,9 +50,13 @@ impl DynamicHandler for NotRunnable {
     }
 }
 
-/// Reads a file of tool definitions, one JSON object per line. The keys are those of servers and providers: `name`,
-/// `description`, and `inputSchema`, `input_schema` or `parameters`. Passes each definition to `take`, which returns
-/// `Err` with the reason if it refuses it. Refused and broken definitions are reported on stderr.
+/// Reads a file of tool definitions, one JSON object per line; `-` is standard input. The keys are those of servers and
+/// providers: `name`, `description`, and one of `inputSchema`, `input_schema`, `parameters` and `schema`. `wire_name`,
+/// if present, is the name that calls use in place of `name`.
+///
+/// The function passes each definition to `take`, which returns `Err` with the reason if it refuses the definition.
+/// Refused and broken definitions are reported on stderr: the first five with their reasons and, if there are more, the
+/// number of all.
 ///
 /// # Errors
 /// The file cannot be read, or contains no definition that `take` accepts.
@@ -74,8 +79,8 @@ pub fn read_definitions(path: &Path, mut take: impl FnMut(Definition) -> Result<
         terminal::note(&format!("{}: {broken} definitions left out, {taken} taken", path.display()));
     }
     if taken == 0 {
-        let message = "has no tool definition that can be read; write one JSON object per line, with `name`, \
-                       `description` and `inputSchema`";
+        let message = "has no usable tool definition; write one JSON object per line, with `name`, `description` and \
+                       `inputSchema`";
         return Err(Failure::usage(format!("{} {message}", path.display())));
     }
     Ok(())

@@ -10,7 +10,8 @@ use tool_runtime::wire::{Format, ReasoningEffort, RequestSettings, ToolChoice};
 
 use crate::values;
 
-/// A model's endpoint. The environment and the configuration file supply the options that are absent.
+/// A model's endpoint. The environment and the configuration file supply the URL, the name of the model, the format and
+/// the variable of the key if the options do not.
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct Endpoint {

@@ -25,12 +25,12 @@ pub enum Exit {
     ApprovalRequired,
     /// 4: the arguments are invalid, or exceed a limit on their size or depth.
     Invalid,
-    /// 3: the policy, a budget or a person denied a call; the run has no such tool; or the approval came too late or
-    /// does not fit the call.
+    /// 3: the policy, a budget or a person denied a call; a call names a tool that the run does not have; or the
+    /// approval came too late or does not fit the call.
     Denied,
     /// 1: the tool, the model or the command failed.
     Failed,
-    /// 2: usage, or input that cannot be read.
+    /// 2: wrong usage, or input, settings, a policy or a store that cannot be used.
     Usage,
 }
 
@@ -95,7 +95,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Creates a failure of usage or of input that cannot be read: exit code 2.
+    /// Creates a failure for wrong usage or for input that cannot be used: exit code 2.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, code: "usage", message: message.into() }
     }

@@ -6,7 +6,7 @@ use crate::terminal;
 
 /// The indentation below a call.
 pub(super) const INDENT: usize = 3;
-/// The maximum width of the column of names.
+/// The maximum width of the column of names. A longer name is not cut.
 const NAMES: usize = 20;
 
 /// The width and the number of lines for a value.

@@ -7,8 +7,9 @@ use crate::session::Cli;
 use crate::text::{option, store_word, word};
 
 impl Cli<'_> {
-    /// Returns the options with which a command in another terminal has the same policy, files, store and party. They
-    /// begin with a space. A URL that may contain a password is replaced by `URL`.
+    /// Returns the options with which a command in another terminal has the same policy, files, store, principal and
+    /// tenant, but not the same roles and attributes. They begin with a space. The word `URL` replaces a URL that may
+    /// contain a password.
     pub(super) fn same_options(&self) -> String {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let settings = &self.settings;

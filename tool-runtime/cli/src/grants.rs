@@ -1,4 +1,5 @@
-//! `grants`: adds, lists and revokes grants. A grant decides later calls in advance.
+//! `grants`: adds, lists and revokes grants. A grant is a decision on later calls of a tool: they run without an
+//! approval, or are refused.
 
 mod add;
 

@@ -66,7 +66,8 @@ pub fn text(bytes: Vec<u8>, name: &str) -> Result<String, Failure> {
     })
 }
 
-/// Returns the JSON text of a command line argument: the text itself, `-` for standard input or `@FILE`.
+/// Returns the JSON text that an argument of the command line stands for: `-` is standard input, `@FILE` is the content
+/// of a file, and any other argument is the text itself. The text is not checked.
 ///
 /// # Errors
 /// Standard input or the file cannot be read.
@@ -78,7 +79,8 @@ pub fn json_text(given: &str) -> Result<String, Failure> {
     }
 }
 
-/// Returns the JSON text like [`json_text`], and checks it, so that a typing error is reported before any effect.
+/// Returns the JSON text like [`json_text`], and checks its syntax, so that a typing error is reported before any
+/// effect.
 ///
 /// # Errors
 /// The input cannot be read, or is not JSON.

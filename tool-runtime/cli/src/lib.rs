@@ -22,9 +22,9 @@
 //!
 //! Data goes to stdout, messages to stderr. With `--json` an error is one line on stderr:
 //! `{"error":{"code":"..","message":".."}}`. Exit codes: 0 success; 1 the tool, the model or the command failed; 2
-//! wrong usage or unreadable input; 3 the policy, a budget or a person denied the call, there is no such tool, or the
-//! approval is late or does not fit; 4 the arguments are invalid or too large; 5 a person has to approve the call; 6 a
-//! client has to answer it.
+//! wrong usage, or input, settings, a policy or a store that cannot be used; 3 the policy, a budget or a person denied
+//! the call, the call names a tool that the run does not have, or the approval is late or does not fit; 4 the arguments
+//! are invalid or too large; 5 a person has to approve the call; 6 a client has to answer it.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -17,7 +17,9 @@ use crate::config::Settings;
 use crate::exit::Failure;
 use crate::{private_file, terminal};
 
-/// Libraries whose logs are limited to warnings, because they are long and can contain requests.
+/// Libraries whose logs are long and can contain requests. A level, such as `-vv` or `--log debug`, logs at most their
+/// warnings; a filter, such as `warn,hyper=debug`, is applied as it is written. Layers of an application receive none
+/// of their logs.
 const NOISY: &[&str] = &["h2", "hyper", "hyper_util", "reqwest", "rmcp", "rustls", "rustyline", "ureq"];
 
 /// A log target that is always off. It quotes unknown parameters of a database URL, such as a password with a misspelt
@@ -30,7 +32,8 @@ const FAILURES: &str = "tool_runtime::failures";
 /// The target of the events that are metrics.
 const METRICS: &str = "tool_runtime::metrics";
 
-/// The target of the library's failure lines without text. The lines of [`FAILURES`] replace them.
+/// The target of the library's failure lines without text. At a level, it is off, because the lines of [`FAILURES`] say
+/// the same and more.
 const WITHOUT_TEXT: &str = "tool_runtime::runner::failure";
 
 /// Whether this module installed the subscriber of the process.

@@ -1,7 +1,7 @@
 //! Creates files that only their owner may read, because conversations, policies and logs contain arguments of calls.
 //!
-//! `tool-runtime-sql` has its own [`shared_mode`]. This package depends on it only with a database, and `tool-runtime`,
-//! on which both depend, never writes files.
+//! `tool-runtime-sql` has its own [`shared_mode`]. This package depends on `tool-runtime-sql` only with a database,
+//! and `tool-runtime`, on which both depend, never writes files.
 
 use std::fs;
 use std::fs::OpenOptions;

@@ -7,7 +7,8 @@ use crate::terminal;
 const FIRST: Duration = Duration::from_millis(800);
 const EVERY: Duration = Duration::from_millis(200);
 
-/// A line on stderr that counts finished items, on a terminal only.
+/// A line on stderr that counts finished items. It is shown only on a terminal, and not with `--quiet`. Dropping the
+/// value removes the line.
 ///
 /// ```
 /// let mut progress = tool_runtime_cli::Progress::new("files", 3);
@@ -24,8 +25,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Creates the progress of `total` items; `what` is their name in the line, such as `files`. It is not shown for
-    /// work that ends quickly.
+    /// Creates the progress of `total` items; `what` is their name in the line, such as `files`. The line appears at
+    /// the first finished item after 0.8 seconds, so short work shows none.
     #[must_use]
     pub fn new(what: &'static str, total: usize) -> Self {
         Self { what, total, done: 0, next: terminal::is_watched().then(|| Instant::now() + FIRST) }

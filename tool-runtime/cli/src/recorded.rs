@@ -15,8 +15,8 @@ use crate::session::{Cli, Session};
 use crate::values::name;
 use crate::{http_record, input, terminal};
 
-/// The effects of one recorded turn, as `--json` prints them. It is serialised directly, because a `Value` cannot hold
-/// all arguments that a model may write, such as deeply nested ones and half of a surrogate pair.
+/// The effects of one recorded turn, as `--json` prints them. The type is serialised directly, because a `Value` cannot
+/// hold all arguments that a model may write, such as deeply nested ones and half of a surrogate pair.
 #[derive(Serialize)]
 struct Turn {
     decoded: Decoded,

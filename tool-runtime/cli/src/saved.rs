@@ -92,7 +92,7 @@ impl ConversationFiles {
         Ok((OpenDocument { path, id, title, seen: Some(changed), claim: None }, document))
     }
 
-    /// Returns all readable documents, the last changed one at the end.
+    /// Returns all readable documents, the last changed one at the end. Prints a note about each unreadable one.
     pub(super) fn all(&self) -> Result<Vec<Saved>, Failure> {
         let entries = match fs::read_dir(&self.0) {
             Ok(entries) => entries,
@@ -131,8 +131,8 @@ pub(super) struct OpenDocument {
 }
 
 impl OpenDocument {
-    /// Claims the document for a decision. The next save ends the claim. A document that was never saved needs no
-    /// claim, because no other process can find it.
+    /// Claims the document for a decision. The next save, or the removal of the document, ends the claim. A document
+    /// that was never saved needs no claim, because no other process can find it.
     pub(super) fn claim(&mut self) -> Result<(), Failure> {
         if self.claim.is_some() || self.seen.is_none() {
             return Ok(());
@@ -218,7 +218,7 @@ impl OpenDocument {
         Ok(current != self.seen)
     }
 
-    /// Fails if another process wrote the document since this one read it.
+    /// Fails if another process wrote or removed the document since this one read it.
     fn unchanged(&self) -> Result<(), Failure> {
         if !self.has_changed()? {
             return Ok(());

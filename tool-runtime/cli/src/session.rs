@@ -61,10 +61,12 @@ impl Cli<'_> {
         self.settings.json
     }
 
-    /// Opens the application's data, connects to the MCP servers of the configuration file, and builds the gate.
+    /// Opens the application's data, connects to the MCP servers of the configuration file, and builds the gate. The
+    /// tools of a server that does not answer are missing; a note on stderr reports this.
     ///
     /// # Errors
-    /// The catalog, the policy, the data folder or the store cannot be used.
+    /// The catalog, the policy, the data folder, the store, the digest key or the settings of an MCP server cannot be
+    /// used, or a tool needs a capability that the application does not bind.
     pub async fn gate(&self) -> Result<Gate, Failure> {
         #[cfg(feature = "mcp-client")]
         if self.servers.get().is_none() {
@@ -74,7 +76,7 @@ impl Cli<'_> {
         self.open().await
     }
 
-    /// Returns the party, from the options or the application's defaults.
+    /// Returns the party, from the settings or the application's defaults.
     pub(super) fn party(&self) -> Party {
         let chosen = |given: &Option<String>, own: &Option<String>| {
             given.as_ref().or(own.as_ref()).map(|name| name.as_str().into())
@@ -87,7 +89,7 @@ impl Cli<'_> {
         }
     }
 
-    /// Reads the key for digests; `None` if the store has the key.
+    /// Reads the key for digests. `None` if the settings name no file; the store then keeps the key.
     pub(super) fn digest_key(&self) -> Result<Option<DigestKey>, Failure> {
         let Some(path) = &self.settings.digest_key else { return Ok(None) };
         if let Some(mode) = private_file::shared_mode(path) {
@@ -186,7 +188,7 @@ impl Cli<'_> {
         Ok(policy)
     }
 
-    /// Prints a note about each role that the policy does not name, because it has no effect.
+    /// Prints a note about each role that the policy does not name, because such a role has no effect.
     fn note_unknown_roles(&self, policy: &ToolPolicy) {
         // Some roles occur only in `[approvals]`.
         let known = &policy.roles() | &policy.decider_roles();
@@ -278,15 +280,16 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Returns the options for the run of a waiting call. Roles and attributes come from the call, because `--role` has
-    /// the decider's roles.
+    /// Returns the options for the run of a waiting call. The roles and attributes come from the call, because in a
+    /// command that decides, `--role` sets the decider's roles.
     pub(super) fn options_of(&self, call: &PendingCall, events: Option<Sink>) -> RunOptions {
         let (roles, attributes) = (call.roles.clone(), call.attributes.clone());
         let (principal, tenant) = (self.party.principal.clone(), self.party.tenant.clone());
         self.options_for(&Party { principal, tenant, roles, attributes }, events)
     }
 
-    /// Returns the options for a run of the command's party, with the application's connections.
+    /// Returns the options for a run: the principal, the tenant, the roles and the attributes of this command, and the
+    /// application's connections. `events` receives the events of the run.
     pub fn options(&self, events: Option<Sink>) -> RunOptions {
         self.options_for(&self.party, events)
     }

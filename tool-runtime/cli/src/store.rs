@@ -67,7 +67,8 @@ const TIDY: Duration = Duration::from_secs(5);
 enum Missing {
     /// Creates or migrates it, unless the settings forbid that.
     Made,
-    /// Refuses it, for commands that only read. A new store would be empty, and such a command must not change a store.
+    /// Refuses it, for commands that need earlier records. A new store would have none, and these commands must not
+    /// migrate a store.
     Refused,
 }
 
@@ -102,13 +103,14 @@ impl From<Unopened> for Failure {
 const RECORDS: &str = "tool-runtime.db";
 
 impl Cli<'_> {
-    /// Returns the store of this command: the store that `--store` names, or the store of the data folder.
+    /// Returns the store of this command: the store that `--store` names, or the store of the data folder. With
+    /// `--store memory`, the store is in memory.
     pub(super) async fn store(&self) -> Result<Arc<dyn Store>, Failure> {
         let opened = self.opened.get_or_try_init(async || match &self.settings.store {
             Some(url) => open(self, url, Missing::Made).await.map_err(Failure::from),
             None if self.settings.keeps_records => {
                 let store = self.records().await?;
-                // No worker sweeps this store. The sweep closes the calls of processes that died.
+                // Usually no worker shares this store. The sweep closes the calls of processes that died.
                 sweep(&*store, TIDY).await?;
                 Ok(store)
             }
@@ -118,8 +120,8 @@ impl Cli<'_> {
     }
 
     /// Opens the store of the data folder, and creates it if it is missing. If it cannot be created, as on a read-only
-    /// disk, the command keeps its records in memory and prints a note. An existing store that cannot be used is an
-    /// error.
+    /// disk, the command keeps its records in memory and prints a message, even with `--quiet`. An existing store that
+    /// cannot be used is an error.
     #[cfg(feature = "sqlite")]
     async fn records(&self) -> Result<Arc<dyn Store>, Failure> {
         let (data, path) = (&self.settings.data, self.settings.data.join(RECORDS));
@@ -187,7 +189,7 @@ impl Cli<'_> {
         opened.await.map(|store| Some(Arc::clone(store)))
     }
 
-    /// Waits for all writes of the store. `main` calls it before the process ends.
+    /// Waits for all writes of the store. It is called after each command, before the process ends.
     pub(super) async fn close(&self) -> Result<(), Failure> {
         match self.opened.get() {
             Some(store) => Ok(store.flush().await?),
@@ -249,7 +251,7 @@ async fn sweep(store: &dyn Store, time: Duration) -> Result<Option<u64>, StoreEr
     tokio::time::timeout(time, store.sweep()).await.ok().transpose()
 }
 
-/// Lists the runs whose records end before an anchor, and holds each back.
+/// Lists the runs whose records end before an anchor, and holds back each of them that is in the store.
 async fn restored(cli: &Cli<'_>, url: &str, anchors: &Path) -> Result<Exit, Failure> {
     let (file, anchors) = (anchors.display(), audit::exported(anchors)?);
     if anchors.is_empty() {

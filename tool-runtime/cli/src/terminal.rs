@@ -1,6 +1,8 @@
-//! Output for people and programs: data on stdout, messages on stderr, both free of terminal control sequences.
+//! Output for people and programs: data on stdout, messages on stderr.
 //!
-//! Untrusted text (of models, tools, files) goes through [`safe`], [`safe_lines`], [`safe_json`] or [`json`] first.
+//! [`line`](fn@line), [`message`] and [`note`] write their text unchanged. Pass untrusted text (of models, tools,
+//! files) through [`safe`], [`safe_lines`], [`safe_json`] or [`json`] first, because it can contain control sequences
+//! for the terminal.
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, IsTerminal, Write as _};
@@ -90,7 +92,7 @@ pub(super) fn lost_output() -> bool {
     LOST.load(Ordering::Relaxed)
 }
 
-/// Remembers that output could not be written. A closed pipe does not count as a failure.
+/// Remembers that output could not be written. A closed pipe is not a failure.
 fn keep(written: std::io::Result<()>) {
     if written.is_err_and(|error| error.kind() != ErrorKind::BrokenPipe) {
         LOST.store(true, Ordering::Relaxed);
@@ -173,7 +175,7 @@ pub(super) fn note_shared(path: &std::path::Path) {
     }
 }
 
-/// The time since the last output, or since the beginning of the work.
+/// The time since the last output or the last call of [`clear_progress`]; zero before the first.
 pub(super) fn silence() -> Duration {
     LAST.lock().unwrap_or_else(PoisonError::into_inner).map_or(Duration::ZERO, |last| last.elapsed())
 }
@@ -182,8 +184,8 @@ fn touch() {
     *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
 }
 
-/// Shows a line on stderr that the next output replaces. It is shown only if [`is_watched`], and never over an
-/// unfinished line.
+/// Shows a line on stderr that the next output replaces, unless the last line on stdout is unfinished. Call it only if
+/// [`is_watched`].
 pub(super) fn progress(text: &str) {
     if OPEN.load(Ordering::Relaxed) {
         return;

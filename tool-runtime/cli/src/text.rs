@@ -22,8 +22,8 @@ fn plain_name(name: &str) -> Option<String> {
     (name.len() <= LONGEST_NAME && !plain.is_empty()).then_some(plain)
 }
 
-/// Returns the edit distance. `None` if more than a third of the longer name differs and neither name begins or ends
-/// with the other.
+/// Returns the edit distance. `None` if more than a third of the longer name differs (one edit is always accepted), and
+/// the longer name neither begins nor ends with the shorter one, or the shorter one has less than three bytes.
 fn distance(one: &str, other: &str) -> Option<usize> {
     let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
     let edits = strsim::osa_distance(one, other);

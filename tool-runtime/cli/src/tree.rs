@@ -12,7 +12,7 @@ const DEPTH: usize = 12;
 const ROWS: usize = 400;
 /// The maximum number of schemas that are visited to collect the members of one value.
 const VISITS: usize = 1_000;
-/// The maximum length of a list of values or a pattern.
+/// The maximum length of a list of values, a pattern, a format or a default value, in characters.
 const LONG: usize = 60;
 
 /// A line of a tree: name, type, note.
@@ -103,7 +103,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns the members of an object, of the objects in a list, of a map's values (`*`), and of each alternative.
+    /// Returns the members of an object, of the objects in a list, and of each alternative. A map has the member `*`,
+    /// which stands for its values.
     fn children(&self, schema: &'a Value) -> Vec<(&'a str, &'a Value, bool)> {
         let mut found = Vec::new();
         self.collect(schema, &mut { VISITS }, &mut found);

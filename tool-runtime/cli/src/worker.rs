@@ -194,7 +194,7 @@ async fn post(
     let (found, _) = queue.find(run, tenant.as_deref()).await.map_err(|error| unknown(run, error))?;
     // The key contains the principal, because calls of different principals can have the same ids.
     let key = |call: &str| Key::waiting(run, tenant.as_deref(), found.principal.as_deref(), &CallId::new(call));
-    // A call can be named by its id, and by its question.
+    // A call can be named by its id, or by the id of its question.
     let call_of = |named: &String| match named.parse::<Question>() {
         Ok(question) => question.call_id().to_string(),
         Err(_) => named.clone(),
@@ -327,7 +327,7 @@ fn print(shown: &Shown<'_>) {
     shown.accounts.iter().for_each(|account| terminal::line(&format!("  budget of the {}", account.describe())));
 }
 
-/// Returns the exit for the state of a conversation. It depends on the calls that wait.
+/// Returns the exit for the state of a conversation. Unless the conversation runs, it depends on the calls that wait.
 fn exit(stored: &StoredRun, conversation: &SavedConversation) -> Exit {
     if &*stored.state == "running" {
         return Exit::Done;
@@ -342,7 +342,7 @@ fn exit(stored: &StoredRun, conversation: &SavedConversation) -> Exit {
     }
 }
 
-/// Converts an error about a run of the store, which another program may hold.
+/// Converts an error about a run of the store. Another program may hold the run.
 impl From<ResumeError> for Failure {
     fn from(error: ResumeError) -> Self {
         match error {

@@ -102,7 +102,7 @@ async fn finish_call(
     posted::done(cli, denies, &result)
 }
 
-/// Fails if the call belongs to another principal or tenant. The message names them, because `approvals list` prints
+/// Fails if the call belongs to another principal or tenant. The message names them, because `approvals show` prints
 /// them, too.
 fn same_party(cli: &Cli<'_>, call: &PendingCall) -> Result<(), Failure> {
     let party = cli.party();

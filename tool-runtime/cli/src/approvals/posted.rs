@@ -1,5 +1,6 @@
 //! Decisions on calls of the store. If another process can continue the run, the decision is posted to the run as a
-//! message. Otherwise this process carries the decision out.
+//! message. Otherwise this process carries the decision out. A client's answer is always posted; it is refused if the
+//! store does not have the run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,12 +94,12 @@ fn of_call(call: &PendingCall) -> RecordFilter {
     RecordFilter::call(Arc::clone(&call.run_id), call.call_id.clone())
 }
 
-/// Returns the position of a call's last record before the decision.
+/// Returns the position of a call's last record before the decision; 0 if there is no record.
 pub(super) async fn last_record(store: &dyn Store, call: &PendingCall) -> Result<u64, Failure> {
     Ok(store.records(&of_call(call)).await?.last().map_or(0, |record| record.position))
 }
 
-/// Waits for the result of a posted decision for the time of `--wait`, and prints its state.
+/// Waits for the result of a posted decision for the time of `--wait`, and prints the state of the decision.
 pub(super) async fn follow(
     cli: &Cli<'_>,
     store: &dyn Store,
@@ -117,7 +118,7 @@ pub(super) async fn follow(
 }
 
 /// Posts a decision on a call that no longer waits, or that waits in another tenant, so that its run records the
-/// refusal. `id` is `CALL` or `RUN/CALL`; a call id that several runs have is ignored.
+/// refusal. `id` is `CALL`, `RUN/CALL` or the id of a question; a call id that several runs have is ignored.
 pub(super) async fn late(cli: &Cli<'_>, id: &str, decision: &ApprovalDecision, by: &By) -> Result<(), Failure> {
     let Some(store) = cli.kept_records().await? else { return Ok(()) };
     let (question, tenant) = (id.parse::<Question>().ok(), cli.party().tenant);
@@ -211,8 +212,8 @@ enum PostState {
     Posted,
     /// The call has begun.
     Running,
-    /// The call waits with another question: its graph continued to the next call, or its arguments were edited and
-    /// need the approval of other deciders.
+    /// The call waits with another question. For example, its graph (an agent or script that runs as a tool) continued
+    /// to the next call, or its arguments were edited and need the approval of other deciders.
     Waits,
     /// The decision was invalid, and the call still waits.
     Refused(Box<DecisionRecord>),

@@ -22,7 +22,8 @@ use crate::{table, terminal};
 #[derive(Serialize)]
 struct WaitingRow<'a> {
     id: &'a str,
-    /// The current question. A decision has to name it.
+    /// The current question: the call's id with a digest of the details that a person is shown. The commands
+    /// that decide accept it in place of the call's id, and then refuse the decision if the details have changed.
     question: Question,
     run: &'a str,
     /// The id of the saved document in the data folder; `None` if the call is in a run of the store.
@@ -222,7 +223,7 @@ pub(crate) fn who_decides(
 impl<'a> Deciders<'a> {
     fn of(catalog: &ToolCatalog, policy: &'a ToolPolicy, call: &'a PendingCall) -> Self {
         let tool = ShownCall::of(call).tool;
-        // A tool missing from the catalog counts as one with external effects.
+        // A tool that is missing from the catalog is treated as one with external effects.
         let declared = catalog.get(tool).map_or(ToolEffect::ExternalSideEffect, |spec| spec.effect);
         let effect = policy.effect_of(tool, declared);
         let (own_calls, roles) = policy.deciders(tool, effect);

@@ -19,7 +19,8 @@ pub(super) const NOT_PENDING: &str = "not_pending";
 pub(crate) struct LocatedCall {
     pub(crate) call: PendingCall,
     pub(super) place: DecidedIn,
-    /// The time of the call's store, for its expiry.
+    /// The time by the clock of the call's store, or of this machine for a document. The call has expired if its expiry
+    /// is not later.
     pub(super) now: Timestamp,
 }
 
@@ -66,7 +67,8 @@ pub(super) async fn all(cli: &Cli<'_>) -> Result<(Vec<LocatedCall>, Exit), Failu
 /// Returns the call for an id: the id of a call or of its question, `PLACE/CALL`, or the id of a conversation or run
 /// with one waiting call.
 ///
-/// Reads only the runs of the store that the id may name. If there is no such run, reads all waiting calls.
+/// In the store, reads only the runs that the id may name. If no call is found there or in a document that the id
+/// names, reads the calls with this id in all runs.
 pub(crate) async fn find(cli: &Cli<'_>, id: &str) -> Result<LocatedCall, Failure> {
     let question = id.parse::<Question>();
     let id = question.as_ref().map_or(id, |question| question.call_id().as_str());
@@ -86,7 +88,8 @@ pub(crate) async fn find(cli: &Cli<'_>, id: &str) -> Result<LocatedCall, Failure
             add(cli, &*store, &mut found, &everywhere, is_new).await?;
         }
     }
-    // If several calls have the id in the question, the question selects one. The call may have another question now.
+    // If several calls have the id in the question, the question selects one. If no call has this question any more,
+    // the call's id decides alone.
     if let Ok(question) = &question
         && let Some(at) = found.iter().position(|found| found.call.question() == *question)
     {

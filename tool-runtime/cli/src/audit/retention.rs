@@ -73,7 +73,7 @@ fn person(cli: &Cli<'_>, by: &By) -> Decider {
     Decider::new(name).because(&by.reason)
 }
 
-/// Returns the [`Retention`] of a store in the name of a person, with the application's own key if there is one.
+/// Returns the [`Retention`] of a store in the name of a person, with the digest key that the settings name, if any.
 fn acting<'s>(cli: &Cli<'_>, store: &'s dyn Store, by: Decider) -> Result<Retention<'s>, Failure> {
     let retention = Retention::new(store, by);
     Ok(match cli.digest_key()? {
@@ -126,8 +126,8 @@ pub(super) async fn erase(cli: &Cli<'_>, no_tenant: bool, by: &By) -> Result<Exi
     Err(Failure::failed("some runs were kept: remove the reasons above, then erase again").code(why))
 }
 
-/// Returns the tenant whose data is erased. The command must name it, because an erasure in the wrong tenant would
-/// succeed without erasing anything.
+/// Returns the tenant whose data is erased. The options, the settings or the application must name a tenant, or the
+/// command has `--no-tenant`, because an erasure in the wrong tenant would succeed without erasing anything.
 fn erased_tenant(tenant: Option<Arc<str>>, is_named: bool, no_tenant: bool) -> Result<Option<Arc<str>>, Failure> {
     match (tenant, no_tenant) {
         (_, true) if is_named => Err(Failure::usage("name --tenant ID or --no-tenant, and not both")),

@@ -26,8 +26,9 @@ impl Unreceived {
     }
 }
 
-/// Accepts an input and continues the conversation until it ends or waits. A conversation of the store is saved before
-/// the model request and after each step, so that another process can continue it if this one dies.
+/// Accepts an input and continues the conversation until the turn ends or a call waits. A conversation of the store is
+/// saved before the first step and after each step that does not end the turn, so that another process can continue it
+/// if this one dies.
 pub(super) async fn receive(
     conversation: &mut Conversation,
     autosave: &mut Autosave,

@@ -18,7 +18,7 @@ use crate::{attend, terminal};
 
 /// The interval at which `--wait` checks whether a run can be leased.
 const LOOK: Duration = Duration::from_millis(200);
-/// The minimum length of a hexadecimal word that counts as an unknown id and not as a prompt.
+/// The minimum length of a hexadecimal word after `--continue` that is taken for an unknown id, and not for a prompt.
 const SHORTEST_ID: usize = 8;
 
 /// Handles `--continue ID`: if the first word of the prompt is the id of a conversation, selects that conversation.

@@ -157,7 +157,7 @@ impl<'c> Talk<'c> {
     }
 
     /// Saves the conversation. A failure is reported and does not end the session, because the turn has already
-    /// happened. Returns `Err` only if another process has taken the conversation over.
+    /// happened. Returns `Err` only if another process has taken over the run of the store.
     async fn save(&mut self) -> Result<(), Failure> {
         match self.autosave.save(&self.conversation, self.state, None).await {
             Err(failure) if failure.code == StoreError::Fenced.code() => Err(lost(self.autosave.id())),
@@ -193,7 +193,7 @@ impl<'c> Talk<'c> {
     }
 
     /// Asks the person at the keyboard about the first call that waits for an approval. Returns `None` if there is no
-    /// terminal or no decision.
+    /// such call or no terminal, if this person may not decide, or if the person does not decide.
     async fn decide(&mut self, ended: Option<&TurnOutcome>) -> Result<Option<Option<TurnOutcome>>, Failure> {
         let Some(TurnOutcome::Waiting { calls }) = ended else { return Ok(None) };
         let Some(call) = calls.iter().find(|call| call.suspension == Suspension::Approval) else { return Ok(None) };
@@ -223,7 +223,8 @@ impl<'c> Talk<'c> {
         Ok(Some(ended.transpose().map_err(Unreceived::failed)?))
     }
 
-    /// Applies a decision of `approvals`. Without a model, the next `chat` sends the results to it.
+    /// Applies a decision of `approvals`. If the command has no model (`offline`), the next `chat` sends the results to
+    /// its model.
     pub(crate) async fn resolve(
         &mut self,
         question: &Question,

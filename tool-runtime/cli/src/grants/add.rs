@@ -1,4 +1,4 @@
-//! `grants add`: creates a grant, a decision for later calls, from the question of a waiting call.
+//! `grants add`: creates a grant (a decision on later calls of a tool) from the question of a waiting call.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The accounts of the configuration file: `[mcp.connections.KIND]`. When a call needs a token, it is read from an
-//! environment variable or from a command. The configuration file contains no tokens.
+//! The accounts of the configuration file: `[mcp.connections.KIND]`. When a call needs a token, this module reads the
+//! token from an environment variable or from the output of a command. The configuration file contains no tokens.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -132,7 +132,7 @@ impl Account {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        // Dropping the group ends a command that still runs. After a success, a process that the command started, such
+        // Dropping the group ends a command that still runs. If the command has ended, a process that it started, such
         // as a key agent, stays.
         let mut process =
             ProcessGroup::start(&mut command).map_err(|error| format!("`token_command` cannot be started: {error}"))?;

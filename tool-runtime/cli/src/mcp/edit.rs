@@ -10,7 +10,7 @@ use crate::written::PolicyFile;
 /// The lines to write for a tool.
 pub(super) struct Pin {
     pub(super) pin: Hash,
-    /// The paths that the tool's allowlist can name, with the server's names.
+    /// The paths of the tool's result that its allowlist can name. The server chose the names in them.
     pub(super) paths: Vec<String>,
 }
 

@@ -1,10 +1,11 @@
-//! [`ProcessGroup`]: a process that ends together with its children.
+//! [`ProcessGroup`]: a process that, on Unix, is killed together with its children.
 
 use std::io;
 
 use tokio::process::{Child, Command};
 
-/// A process in its own group. Dropping it before its end was awaited kills the whole group.
+/// A process in its own group. Dropping the value before the end of the process was awaited kills the whole group; on
+/// other systems than Unix, only the process.
 pub(super) struct ProcessGroup(Child);
 
 impl ProcessGroup {

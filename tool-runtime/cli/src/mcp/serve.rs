@@ -10,11 +10,11 @@ use crate::exit::{Exit, Failure};
 use crate::session::Cli;
 use crate::{attend, log, terminal};
 
-/// The time that running calls have to end after the signal.
+/// The time that running calls have to end after a signal, or after the client has closed standard input.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Serves one client over standard input and output until it closes them, or many clients over HTTP. Every client acts
-/// for the principal of the command line.
+/// Serves one client over standard input and output until the client closes them, or many clients over HTTP. Ctrl-C and
+/// SIGTERM end both. Every client acts for the principal, the tenant, the roles and the attributes of this command.
 pub(super) async fn serve(cli: &Cli<'_>, http: Option<SocketAddr>) -> Result<Exit, Failure> {
     if let Some(address) = http.filter(|address| !address.ip().is_loopback()) {
         return Err(Failure::usage(format!(

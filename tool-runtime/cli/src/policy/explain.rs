@@ -90,7 +90,8 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
     };
     let policy = cli.checked_policy(&found)?;
     let (party, labels) = (cli.party(), values::shared(&asked.labels));
-    // The visible tools are chosen before any result, so only labels of the application count at that stage.
+    // The visible tools are chosen before any result can add a label, so at that stage a run has only the labels that
+    // the application sets (`from_run`).
     let written = PolicyFile::of(&policy)?;
     let from_run = |label: &&Arc<str>| written.label(label, "from_run") == Some(&true.into());
     let first: Vec<_> = labels.iter().filter(from_run).cloned().collect();

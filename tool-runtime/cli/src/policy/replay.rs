@@ -155,7 +155,7 @@ struct Other {
     policy: ToolPolicy,
     party: Party,
     given: Vec<Arc<str>>,
-    /// The labels of each run under this policy. Results of tools add labels.
+    /// The labels that each run has under this policy. The results of the run's earlier calls add labels.
     labels: HashMap<Arc<str>, Vec<Arc<str>>>,
 }
 
