@@ -177,7 +177,13 @@ impl Command {
             Self::Call(call) => Some(Awaited::Of(&call.name)),
             Self::Show { name, .. } => Some(Awaited::Of(name)),
             Self::Policy { action: Policy::Explain(explain) } => Some(Awaited::Of(&explain.name)),
+            // The tools of a file replace those of the catalog.
+            Self::Pick(pick) if pick.tools.is_some() => None,
             Self::List
+            | Self::Pick(_)
+            | Self::Grants { action: Grants::Add(_) }
+            | Self::Outcomes { action: Outcomes::Settle(_) }
+            | Self::Store { action: StoreAction::Sweep { tools: true, .. } }
             | Self::Export { .. }
             | Self::Check(_)
             | Self::Chat(_)

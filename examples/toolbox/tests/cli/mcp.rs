@@ -362,6 +362,8 @@ fn a_definition_is_pinned_and_refused_when_it_changes_until_it_is_pinned_again()
     assert_eq!(chain.about(&["pin", "--yes"]).code, 0);
     assert_ne!(chain.policy(), first);
     assert_eq!((chain.state().as_str(), chain.call()), ("enabled", 0));
+    let picked = chain.rig.run(&["--config", "config.toml", "--policy", "client.toml", "pick", "current time"]).code(0);
+    assert!(picked.stdout.contains(BROUGHT_IN), "{picked:?}");
     assert_eq!(chain.about(&["pin", "--yes"]).code, 0, "there is nothing to pin");
 }
 

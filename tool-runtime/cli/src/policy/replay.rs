@@ -48,8 +48,6 @@ struct Past {
     tool_call_id: String,
     name: String,
     run_id: Arc<str>,
-    #[serde(default)]
-    meant_for: Option<String>,
     arguments: PastArguments,
     #[serde(default)]
     executed: bool,
@@ -162,7 +160,7 @@ struct Other {
 impl Other {
     /// Decides a call again; `None` if its record has no decision of a policy.
     fn compare(&mut self, past: Past) -> Option<Again> {
-        let before = past.decision.clone().filter(|_| past.meant_for.is_none())?;
+        let before = past.decision.clone()?;
         let catalog = Arc::clone(&self.catalog);
         let (result, now) = match catalog.policy_resource(&past.name) {
             None => (Compared::UnknownTool, None),
