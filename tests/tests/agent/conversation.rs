@@ -242,7 +242,10 @@ async fn a_new_message_abandons_waiting_calls() {
     conversation.send("Go.").await;
     assert!(matches!(conversation.send("Never mind.").await, TurnOutcome::Answered { .. }));
     let results = results(&conversation.history());
-    assert!(results.iter().all(|(_, content, failed)| *failed && content.contains("got no decision")), "{results:?}");
+    // The client may have executed its call; the other call waited for a person.
+    for ((_, content, failed), why) in results.iter().zip(["returned no result", "got no decision"]) {
+        assert!(*failed && content.contains(why), "{results:?}");
+    }
     assert_eq!(rig.outcomes().await.iter().filter(|(_, outcome)| *outcome == Outcome::Cancelled).count(), 2);
     assert!(rig.store.open_records(&RecordFilter::default()).await.expect("records").is_empty());
     is_whole(&conversation);

@@ -320,7 +320,8 @@ async fn arguments_without_a_schema_are_refused_at_their_place() {
 
 #[tokio::test]
 async fn the_default_policy_allows_graphs_and_their_tools() {
-    let turns = [ScriptedTurn::call("c1", "stock__poem", "{}"), ScriptedTurn::text("It rains.")];
+    let report = r#"{"summary":"It rains.","findings":[]}"#;
+    let turns = [ScriptedTurn::call("c1", "stock__poem", "{}"), ScriptedTurn::text(report)];
     let graph = Graph::new("critic", "1", Agent::new(ScriptedModel::new(turns)));
     let graph = graph.description("Reads a poem.").tools(["stock__poem"]);
     let poems = harness(ToolCatalog::builder().tool::<poem>().dynamic(graph).build().expect("a catalog"));
