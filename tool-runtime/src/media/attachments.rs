@@ -59,7 +59,7 @@ pub(crate) struct Attachments {
     pub(crate) is_shown: bool,
     /// The number of files that the allowlist does not name.
     pub(crate) withheld: usize,
-    /// The number of files beyond the limits of a call.
+    /// The number of files that exceed the limits of a result, or that are no longer stored.
     pub(crate) unavailable: usize,
     /// The parts of the value that were omitted.
     pub(crate) left_out: LeftOut,

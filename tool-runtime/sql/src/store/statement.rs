@@ -61,8 +61,8 @@ pub(super) const PIECES: &str = "\
     WHERE own.scope = named.scope AND own.hash >= named.hash AND own.hash <= named.hash \
     ORDER BY own.hash LIMIT 1) AS found";
 
-/// Reads the end of a run's chain, and the mark of a run that was purged or erased. A mark has no lane, so the
-/// conversation of a run is not read.
+/// Reads the end of a run's chain, and the mark of a run that was purged or erased. A mark has no lane, but a run has
+/// one, so the condition on the lane skips the long conversation of a run.
 pub(super) const END: &str = "SELECT sequence, hash FROM (SELECT sequence, hash FROM tool_runtime_records \
                               WHERE run_id = $1 ORDER BY sequence DESC LIMIT 1) AS last UNION ALL \
                               SELECT NULL, body FROM tool_runtime_documents \
