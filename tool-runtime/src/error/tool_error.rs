@@ -94,7 +94,9 @@ impl ToolError {
     /// Creates a failure after which it is unknown whether the tool had its effect: for example, the request was sent,
     /// and the connection broke before the answer. The call ends as `outcome_unknown`, or as `cancelled` if the tool
     /// only reads; the model reads a fixed sentence, and the text of the source is for operators. Until the outcome is
-    /// known, a call with the same arguments or the same effect key does not begin without a person's approval.
+    /// known, a call of the same tool with the same arguments (for the same tenant and principal) or with the same
+    /// effect key does not begin without a person's approval. Tools that are `idempotent` and have no effect key are
+    /// exempt.
     ///
     /// ```
     /// use tool_runtime::ToolError;
