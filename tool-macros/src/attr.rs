@@ -1,6 +1,7 @@
 //! The keys of `#[tool(..)]`, each with the tokens at which its errors are reported.
 //!
-//! No parser here returns a `Result`. A key that is unknown, malformed or repeated is reported and left out.
+//! The functions that read keys return no `Result`. They report a key that is unknown, malformed or repeated, and
+//! continue with the next key.
 
 mod argument;
 mod capability;

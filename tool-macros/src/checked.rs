@@ -182,8 +182,8 @@ impl Checked {
     }
 }
 
-/// Allows the arguments that the attribute reads to be unused in the body: the author who follows the compiler's advice
-/// and writes `_payment_id` would rename the argument for models.
+/// Allows the body not to use the arguments that the attribute reads. Otherwise the compiler would advise the author to
+/// write `_payment_id`, which would also rename the argument for models.
 fn allow_unread(tool: &mut Tool) {
     let texts = tool.attr.once.value().into_iter().chain(tool.attr.summary.value().into_iter().flatten());
     let mut read: HashSet<String> = HashSet::new();

@@ -36,7 +36,8 @@ impl Docs {
         self.parts.iter().all(|part| matches!(part, Part::Text(text) if text.trim().is_empty()))
     }
 
-    /// Returns an expression for the text, without the leading space of each line and the blank lines at both ends.
+    /// Returns an expression for the text, without the leading space and the trailing white space of each line. If no
+    /// part is a macro, blank lines at both ends are removed, too.
     pub(crate) fn to_expr(&self) -> TokenStream {
         if self.parts.iter().all(|part| matches!(part, Part::Text(_))) {
             let lines: Vec<String> = self.parts.iter().filter_map(Part::text).map(dedent).collect();

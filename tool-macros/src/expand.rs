@@ -1,4 +1,4 @@
-//! Turns a checked tool into tokens: the item as written, one hidden block, then the mistakes.
+//! Turns an item into tokens: the item, one hidden block, then one `compile_error!` for each mistake.
 
 mod arguments;
 mod assertions;
@@ -28,7 +28,7 @@ use crate::model::Tool;
 pub(crate) use capability::capability;
 pub(crate) use runtime::module;
 
-/// Expands `#[tool]`. `is_method` returns whether the item is in an `impl` block.
+/// Expands `#[tool]`. `is_method` returns whether the item is in an `impl` or a `trait` block.
 pub(crate) fn tool(attr: TokenStream, item: TokenStream, is_method: &dyn Fn() -> bool) -> TokenStream {
     let mut errors = Errors::new();
     let tokens = match syn::parse2::<Item>(item.clone()) {

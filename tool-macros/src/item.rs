@@ -12,7 +12,8 @@ pub(crate) enum Item {
     Function(Function),
     Struct(ItemStruct),
     Methods(Methods),
-    /// An item of a wrong kind, which is emitted unchanged. `blame` holds the tokens for the error message.
+    /// An item of a wrong kind. It is emitted without the attributes that only the macro reads. `blame` holds the
+    /// tokens for the error message.
     Other {
         blame: TokenStream,
         message: &'static str,

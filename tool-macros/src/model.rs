@@ -23,7 +23,7 @@ pub(crate) struct Tool {
     pub(crate) container: Container,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) form: Form,
-    /// Whether it is a function in an `impl` block, according to its source file.
+    /// Whether it is a function in an `impl` or a `trait` block, according to its source file.
     pub(crate) is_method: bool,
 }
 

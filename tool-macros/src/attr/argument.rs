@@ -1,5 +1,5 @@
-//! The attributes of one argument: `#[arg(..)]`, and the keys of `#[serde(..)]` and `#[schemars(..)]` with which schema
-//! and parser still agree.
+//! The attributes of one argument: `#[arg(..)]`, and those keys of `#[serde(..)]` and `#[schemars(..)]` that change the
+//! schema and the parser alike.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::ToTokens;
@@ -43,8 +43,8 @@ const SERDE_KEYS: [&str; 2] = ["rename", "default"];
 const SCHEMARS_KEYS: [&str; 11] =
     ["range", "length", "regex", "pattern", "contains", "email", "url", "ip", "inner", "title", "example"];
 
-/// Reads the attributes of one argument. Foreign attributes are kept on fields, because the item may carry other
-/// derives, and reported on parameters, where they have no meaning.
+/// Reads the attributes of one argument. On a field, unknown attributes are kept, because they may belong to other
+/// derives of the item. On a parameter, where they have no meaning, they are reported.
 pub(crate) fn argument(attrs: &[Attribute], is_parameter: bool, errors: &mut Errors) -> ArgumentAttr {
     let mut out = ArgumentAttr {
         docs: Docs::of(attrs),

@@ -1,4 +1,4 @@
-//! `#[serde(..)]` and `#[schemars(..)]` on the item itself. Few keys are allowed, because the macro writes the others.
+//! `#[serde(..)]` and `#[schemars(..)]` on the item itself. Only the key `rename_all` of `#[serde(..)]` is allowed.
 
 use syn::{Attribute, LitStr};
 

@@ -5,7 +5,7 @@ use proc_macro2::Ident;
 use crate::attr::{Piece, duplicate_key};
 use crate::errors::Errors;
 
-/// One key. A key with an unreadable value does not count as missing, because its mistake has been reported.
+/// One key. A key with an unreadable value is not reported as missing, because its mistake has already been reported.
 #[derive(Default)]
 pub(crate) enum Key<T> {
     #[default]

@@ -21,12 +21,12 @@ pub(crate) enum Value {
     Equals(TokenStream),
     /// `(..)`
     List(TokenStream),
-    /// Another value, which has been reported.
+    /// A value that cannot be read. The mistake has been reported.
     Broken,
 }
 
-/// Splits at commas, except those inside the `<..>` of a type. A missing comma before one of the `known` keys is
-/// reported, and the list is split there, too.
+/// Splits at commas, except those inside the `<..>` of a type. A semicolon is reported, and splits like a comma. A
+/// missing comma before one of the `known` keys is reported, and the list is split there, too.
 pub(crate) fn pieces(tokens: TokenStream, known: &[&str], errors: &mut Errors) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut current: Vec<TokenTree> = Vec::new();

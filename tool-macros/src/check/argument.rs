@@ -191,7 +191,8 @@ pub(super) fn find_borrow(ty: &Type) -> Option<TokenStream> {
     })
 }
 
-/// Returns the first token, at any depth, that a rule refuses. The rule also sees the token after it.
+/// Returns the first token, at any depth, that a rule refuses, together with the token after it. The rule also sees
+/// this second token.
 fn find(tokens: TokenStream, is_it: &mut impl FnMut(&TokenTree, Option<&TokenTree>) -> bool) -> Option<TokenStream> {
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {

@@ -89,7 +89,8 @@ fn component(tool: &Checked, function: &Function) -> TokenStream {
     }
 }
 
-/// Returns the call of the author's function. The generated future yields `None` if a capability is not bound.
+/// Returns the call of the author's function. The generated future yields `None` if a capability is not bound, or is
+/// bound to another type.
 fn call(tool: &Checked, function: &Function) -> TokenStream {
     let mut position = 0_usize;
     let passed = function.parameters.iter().map(|parameter| match parameter {

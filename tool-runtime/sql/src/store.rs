@@ -49,7 +49,8 @@ pub use options::SqlOptions;
 /// settings of the database keep committed data. The guide's page on stores lists these settings.
 ///
 /// Writes run in the runtime in which the store was opened, even if they are started outside it, for example from
-/// `Drop`. At most 4,096 writes are queued, and each waits for the database for at most [`SqlOptions::patience`].
+/// `Drop`. At most 4,096 writes wait or run at the same time; a further write fails with [`StoreError::Busy`].
+/// [`SqlOptions::patience`] limits each wait for the database.
 ///
 /// ```no_run
 /// use tool_runtime_sql::{SqlOptions, SqlStore};

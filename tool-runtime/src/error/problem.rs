@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::tool::Location;
 
-/// A problem that prevents the build of a tool, a catalog, a policy or a runner, with its place and a correction.
+/// A problem of a tool, a catalog, a policy, a runner or a server, with its place and a correction. The problems that
+/// prevent a build are in a [`BuildError`].
 ///
 /// ```
 /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};

@@ -12,8 +12,9 @@ pub(crate) const FIXED_SAFE_MESSAGE: &str = "The tool failed. The reason is kept
 
 /// The failure of a tool, made by its author.
 ///
-/// Any [`std::error::Error`] converts into one with `?`. Its text is for operators only; a model reads only the
-/// sentence set with [`ToolError::safe`] or [`ToolError::with_safe`].
+/// Any [`std::error::Error`] that is `Send + Sync + 'static` converts into one with `?`. Its text is for operators
+/// only. A model reads only the sentence set with [`ToolError::safe`] or [`ToolError::with_safe`], or a fixed sentence
+/// if none was set.
 ///
 /// ```
 /// use tool_runtime::ToolError;
@@ -33,8 +34,8 @@ pub struct ToolError {
     kind: ErrorKind,
 }
 
-/// The runner's classification of an error. Tools create [`ErrorKind::Tool`] and [`ErrorKind::Lost`]; the MCP client
-/// creates the others.
+/// The runner's classification of an error. Tools create only [`ErrorKind::Tool`] and [`ErrorKind::Lost`]; the MCP
+/// client creates every kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "mcp-client"), expect(dead_code, reason = "only sources make the others"))]
 pub(crate) enum ErrorKind {
@@ -65,7 +66,8 @@ impl ErrorCause {
     }
 }
 
-/// The maximum number of causes that are read, because an error may name itself as its cause.
+/// The maximum number of errors of a chain that are read, including the first. There is a limit because an error may
+/// name itself as its cause.
 const MAX_CAUSES: usize = 32;
 
 /// The longest text of an error with its causes, in bytes.
@@ -92,7 +94,9 @@ impl ToolError {
     /// Creates a failure after which it is unknown whether the tool had its effect: for example, the request was sent,
     /// and the connection broke before the answer. The call ends as `outcome_unknown`, or as `cancelled` if the tool
     /// only reads; the model reads a fixed sentence, and the text of the source is for operators. Until the outcome is
-    /// known, a call with the same arguments or the same effect key does not begin without a person's approval.
+    /// known, a call of the same tool with the same arguments (for the same tenant and principal) or with the same
+    /// effect key does not begin without a person's approval. Tools that are `idempotent` and have no effect key are
+    /// exempt.
     ///
     /// ```
     /// use tool_runtime::ToolError;
@@ -152,7 +156,7 @@ impl ToolError {
         self.safe.as_deref().unwrap_or(FIXED_SAFE_MESSAGE)
     }
 
-    /// Returns the text for operators: the source and its causes, at most 32 of them and 16 KiB together; empty without
+    /// Returns the text for operators: the source and its causes, together at most 32 errors and 16 KiB; empty without
     /// a source. It can contain values, so it is never logged automatically.
     #[must_use]
     pub fn detail(&self) -> String {

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 
 use crate::json::Tree;
 
-/// The number of members from which a hash set finds duplicates, because a scan for each member would be quadratic.
+/// The maximum number of members that are scanned for each new name. In a larger object a hash set finds duplicates,
+/// because scans would take quadratic time.
 const SCANNED: usize = 32;
 
 /// Whether a member has this name. Returns `false` for many members: [`none_among`] checks them when all are parsed.

@@ -7,7 +7,8 @@ use crate::json::{Limits, ParseError, ParseErrorKind, Tree, duplicates, number, 
 /// The initial capacity for members and items: without it, ordinary arguments need five allocations as the lists grow.
 const ROOM: usize = 16;
 
-/// Parses the arguments of a call: one JSON object, optionally with white space around it. Empty text means `{}`.
+/// Parses the arguments of a call: one JSON object, optionally with white space around it. Text that is empty or only
+/// white space means `{}`.
 ///
 /// It also refuses a byte-order mark, a repeated property name, half a surrogate pair, an integer that fits neither
 /// `i64` nor `u64`, and a number that is not finite.
@@ -18,7 +19,8 @@ pub fn parse<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, ParseError>
     parse_line(text, limits).map(|(tree, _)| tree)
 }
 
-/// Like [`parse`]. Also returns whether the text is only the object, on one line.
+/// Like [`parse`]. Also returns whether the text begins with `{`, ends with `}`, and has no line break or tab between
+/// its tokens.
 pub(crate) fn parse_line<'t>(text: &'t str, limits: &Limits) -> Result<(Tree<'t>, bool), ParseError> {
     if text.len() <= limits.bytes && text.bytes().all(is_space) {
         return Ok((Tree::Object(Vec::new()), false));
@@ -29,7 +31,7 @@ pub(crate) fn parse_line<'t>(text: &'t str, limits: &Limits) -> Result<(Tree<'t>
     }
 }
 
-/// Parses one JSON value of any type by the rules of [`parse`].
+/// Parses one JSON value of any type by the rules of [`parse`]. Empty text is an error.
 ///
 /// # Errors
 /// The text is not JSON by these rules, or exceeds the limits.
@@ -288,7 +290,7 @@ fn take_from<T>(open: &mut Vec<T>, start: usize) -> Vec<T> {
     if start > 0 {
         return open.split_off(start);
     }
-    // `split_off` would give away the spare capacity.
+    // `split_off(0)` would move the spare capacity out of `open`, too.
     let mut all = Vec::with_capacity(open.len());
     all.append(open);
     all

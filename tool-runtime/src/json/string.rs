@@ -14,7 +14,7 @@ pub(super) fn plain(text: &str, start: usize) -> Option<&str> {
     text.get(start..end).filter(|_| text.as_bytes().get(end) == Some(&b'"'))
 }
 
-/// Parses a string that is not [`plain`]. Returns it and the offset of its closing quote.
+/// Parses a string that is not [`plain`]. Returns it and the offset after its closing quote.
 #[cold]
 pub(super) fn resolve(text: &str, start: usize) -> Result<(Cow<'_, str>, usize), Fault> {
     let bytes = text.as_bytes();

@@ -55,11 +55,11 @@ impl LeftOut {
 pub(crate) struct Attachments {
     /// The files for the model.
     pub(crate) media: Vec<Media>,
-    /// Whether everyone may see the files.
+    /// Whether everyone may see the files, and not only the model.
     pub(crate) is_shown: bool,
-    /// The number of files that the allowlist does not name.
+    /// The number of files that not even the model gets, because the tool's `redact` and `model` do not list them.
     pub(crate) withheld: usize,
-    /// The number of files beyond the limits of a call.
+    /// The number of files that exceed the limits of a result, or that are no longer stored.
     pub(crate) unavailable: usize,
     /// The parts of the value that were omitted.
     pub(crate) left_out: LeftOut,

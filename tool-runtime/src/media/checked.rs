@@ -25,7 +25,8 @@ const MAX_NAME_BYTES: usize = 255;
 
 /// An image, audio or a file, with its media type. Clones share the bytes, so cloning is cheap.
 ///
-/// The content must match the media type: a PDF that is declared as `image/png` is refused. The maximum size is 20 MiB.
+/// Content that is in the value must match the media type: a PDF that is declared as `image/png` is refused. Its
+/// maximum size is 20 MiB. Content at a URL is not checked.
 ///
 /// ```
 /// use tool_runtime::error::ParseError;
@@ -78,7 +79,7 @@ impl Media {
     }
 
     /// Creates media from the bytes of a file. The media type is detected: images, audio, video, PDFs and other formats
-    /// with a signature are recognised, and other text is `text/plain`.
+    /// with a signature are recognised, and other UTF-8 text without U+0000 is `text/plain`.
     ///
     /// # Errors
     /// The content is not recognised, is empty or is too large.
@@ -154,8 +155,8 @@ impl Media {
     /// fetches the URI, and model providers do not get it.
     ///
     /// # Errors
-    /// The text has no scheme (RFC 3986, section 3.1), is longer than 8 KiB, or contains characters that are not
-    /// printable ASCII.
+    /// The text has no scheme (RFC 3986, section 3.1), is longer than 8 KiB, or contains a space or a character that is
+    /// not printable ASCII.
     pub fn with_uri(mut self, uri: impl Into<Arc<str>>) -> Result<Self, ParseError> {
         let uri = uri.into();
         if !types::is_uri(&uri) || uri.len() > MAX_URL_BYTES {
@@ -225,7 +226,7 @@ impl Media {
         }
     }
 
-    /// A description for people and models: the media type and the size.
+    /// A description for people and models: the media type, and the size if this value contains the content.
     pub(crate) fn label(&self) -> String {
         match self.size() {
             0 => self.essence().to_owned(),

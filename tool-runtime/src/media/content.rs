@@ -5,7 +5,7 @@ use crate::media::types::{canonical, essence};
 
 const PDF: &str = "application/pdf";
 
-/// A PDF header must begin within this many bytes, as in PDF readers.
+/// The header of a PDF must be within this many bytes from the start, as in PDF readers.
 const PDF_HEADER_WITHIN: usize = 1024;
 
 /// The media type of content with a signature; `None` for text and unrecognised content.
@@ -23,9 +23,10 @@ fn is_image(found: Option<infer::Type>) -> bool {
 
 /// Checks that content can have the declared media type.
 ///
-/// Images, PDFs and text must match. The signatures of audio and video are not reliable enough for that, so such
-/// content is refused only if it is recognised as something else. Content of any other type must not be recognised as
-/// an image, a PDF, audio or video.
+/// Images with a known signature, PDFs and text must match. The signatures of audio and video are not reliable enough
+/// for that, so such content is refused only if it is recognised as neither audio nor video. Content of an image type
+/// without a known signature must not be recognised. Content of any other type must not be recognised, except as an
+/// `application/` type that is not PDF.
 pub(super) fn check(media_type: &str, bytes: &[u8]) -> Result<(), MediaError> {
     let declared = essence(media_type);
     let found = recognised(bytes);

@@ -25,9 +25,10 @@ pub(crate) enum MediaError {
     Base64,
     /// The URL is not an absolute `http` or `https` URL of at most 8 KiB.
     Url,
-    /// The URI has no scheme, is longer than 8 KiB or is not printable ASCII.
+    /// The URI has no scheme, is longer than 8 KiB, or contains a space or a character that is not printable ASCII.
     Uri,
-    /// The provider's id is empty, longer than 512 bytes, or not printable ASCII.
+    /// The provider's id, or the name of its format, is empty, is longer than 512 bytes, or contains a space or a
+    /// character that is not printable ASCII.
     Id,
 }
 

@@ -36,7 +36,7 @@ impl<C: Injected + ?Sized> BorrowProbe<C> {
 
 /// The functions for types that cannot be injected. Their bounds never hold, so each gives its own error.
 pub trait NotInjected {
-    /// Fails for any other type.
+    /// Fails for a type that is not a trait object.
     #[must_use]
     fn of_type<T, E>() -> Requirement
     where

@@ -24,7 +24,7 @@ pub trait FnTool: Sized + Send + 'static {
     /// The requirement of each borrowed parameter, in order.
     const REQUIREMENTS: &'static [fn() -> Requirement] = &[];
 
-    /// Calls the author's function; `None` if a borrowed value is not bound.
+    /// Calls the author's function; `None` if a borrowed value is missing or has another type.
     fn call(self, borrowed: Borrowed<Self>) -> impl Future<Output = Option<Self::Return>> + Send;
 
     /// Whether the attribute has the key `precondition`.
@@ -105,7 +105,7 @@ pub struct Borrowed<T> {
 }
 
 impl<T> Borrowed<T> {
-    /// Returns the borrowed parameter at a position. `None` if it has another type.
+    /// Returns the borrowed parameter at a position. `None` if there is none, or if it has another type.
     #[must_use]
     pub fn get<C: ?Sized + 'static>(&self, position: usize) -> Option<&C> {
         self.values.get(position)?.get::<Arc<C>>().map(|value| &**value)

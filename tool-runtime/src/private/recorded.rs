@@ -1,4 +1,5 @@
-//! Support for the adapters that record the use of capabilities: their `cfg`, and the text of an argument.
+//! Support for the adapters that record the use of capabilities: the macro that keeps them only in builds with the
+//! feature `testing`, and the text of an argument.
 
 use std::fmt::Debug;
 

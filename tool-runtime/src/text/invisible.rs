@@ -49,7 +49,8 @@ pub(crate) const fn invisible_kind(character: char) -> Option<InvisibleKind> {
     })
 }
 
-/// Whether the character is invisible and, unlike white space, does not end a line.
+/// Whether the character is invisible: it has an [`InvisibleKind`] other than `Break`. Control characters are included,
+/// also line feeds and tabs.
 pub(crate) const fn is_invisible(character: char) -> bool {
     !matches!(invisible_kind(character), None | Some(InvisibleKind::Break))
 }
@@ -59,8 +60,9 @@ pub(crate) fn is_name(name: &str) -> bool {
     !name.trim().is_empty() && !name.chars().any(|character| character.is_control() || is_invisible(character))
 }
 
-/// Returns a string without its invisible characters, except control characters that `keeps` accepts. Scripts and emoji
-/// need joiners and variation selectors after the characters that they join or change, so one of each stays there.
+/// Returns a string without its invisible characters. Control characters that `keeps` accepts stay, and so do the
+/// characters of the kinds `Break` and `Blank`. Scripts and emoji need joiners and variation selectors after the
+/// characters that they join or change, so one of each stays there.
 pub(crate) fn strip_invisible(text: &str, keeps: impl Fn(char) -> bool) -> String {
     let mut last = None;
     let kept = text.chars().filter(|one| {

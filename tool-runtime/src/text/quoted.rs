@@ -25,8 +25,8 @@ pub(crate) fn plain(text: &str, most: usize) -> String {
     }
 }
 
-/// Replaces quotes with `'` and white space with one space, and removes invisible characters. Also returns whether the
-/// whole text fits.
+/// Replaces quotes with `'`, and each run of white space and control characters with one space. Removes such runs at
+/// both ends, and all other invisible characters. Also returns whether the whole text fits.
 fn cleaned(text: &str, most: usize) -> (String, bool) {
     let (mut shown, mut count, mut gap) = (String::new(), 0, false);
     for character in text.chars() {

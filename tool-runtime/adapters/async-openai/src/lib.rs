@@ -87,7 +87,8 @@ pub fn chat_message(result: &ToolExecResult) -> ChatCompletionRequestMessage {
     })
 }
 
-/// Returns the item with the result of a call, including its images and files.
+/// Returns the item with the result of a call, including its images and files. If the types of `async-openai` cannot
+/// express the result, the item contains it as text.
 #[must_use]
 pub fn response_item(result: &ToolExecResult) -> InputItem {
     InputItem::Item(Item::FunctionCallOutput(FunctionCallOutputItemParam {

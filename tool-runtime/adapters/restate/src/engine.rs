@@ -177,7 +177,8 @@ impl<'e> Engine<'e> {
 }
 
 impl Arrived {
-    /// Creates the end of a wait that an answer to a question ends. `closed` are the questions that were closed before.
+    /// Creates the end of a wait that ended because `question` got an answer. `closed` are the questions that were
+    /// closed before.
     pub(crate) fn brought(closed: Vec<Question>, question: Question, refused: u32, brought: Brought) -> Self {
         let name = format!("decision {}", promise(&question, refused));
         let input = brought.to(&question);

@@ -43,9 +43,13 @@
 //! most the runner's [`lease`](tool_runtime::runner::RunnerBuilder::lease). Then it leases the run. After that, an
 //! earlier process that still runs can write nothing more, not even the record of a `read_only` call.
 //!
-//! Restate retries a step after a transient failure: the store or the model cannot be reached, or another process still
-//! executes a call. Any other failure is a [`TerminalError`](restate_sdk::errors::TerminalError): 413 for a
-//! conversation that is too large, 403 for a conversation of another principal, tenant or caller, and 500 otherwise.
+//! Restate retries a step if another process still executes a call, if the model cannot be reached, times out or
+//! answers with the status 408, 429 or 500 and above, and after most errors of the store. Any other failure of the
+//! model ends the conversation, with its code in [`Finished::code`]. The remaining failures are a
+//! [`TerminalError`](restate_sdk::errors::TerminalError): 413 for a conversation that is too large, 403 for a saved
+//! conversation of another principal, tenant or caller, and 500 otherwise. Errors of the store that a retry cannot
+//! remove also get a 500: damaged data, a purged run, or a run that the store has under another principal or tenant
+//! (`store_duplicate`).
 
 mod delta;
 mod engine;
@@ -84,9 +88,10 @@ pub struct Journal<'ctx> {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Finished {
-    /// The code of [`TurnOutcome`]: `answered`, or the reason why there is no answer.
+    /// `answered`, or the code of the reason why there is no answer, as in [`TurnOutcome::code`].
     pub code: String,
-    /// The answer. Without one, the model's last text, which may be incomplete.
+    /// The answer. Without one, the text of [`TurnOutcome::Stopped`], such as an incomplete text of the model; it can
+    /// be empty.
     pub text: String,
     /// The conversation. Another workflow can continue it with [`Journal::resume`].
     pub conversation: SavedConversation,
@@ -139,8 +144,9 @@ impl<'ctx> Journal<'ctx> {
     }
 }
 
-/// Continues a conversation with an input until it ends. When the workflow ends or fails, all open questions are
-/// closed, and decisions that were delivered but have no effect are recorded.
+/// Continues a conversation with an input until it ends. When the workflow ends, also with a terminal error, all open
+/// questions are closed, and decisions that were delivered but have no effect are recorded. After a retryable error,
+/// the questions stay open.
 async fn proceed(
     engine: &impl Workflow,
     mut conversation: Conversation,

@@ -22,7 +22,7 @@ pub(super) enum Work {
 }
 
 impl Work {
-    /// Returns the names of the locks to take, in the order that all processes use.
+    /// Returns the names of the locks to take.
     pub(super) fn locks(&self) -> BTreeSet<String> {
         match self {
             Self::Append(record) => BTreeSet::from([Key::run(Arc::clone(record.run_id())).lock()]),
@@ -35,8 +35,8 @@ impl Work {
 pub(super) enum Failed {
     /// The change returned an error, and the transaction can continue without it.
     Refused(StoreError),
-    /// The change closes runs or erases records, and needs a transaction of its own. A shared transaction can continue
-    /// without it.
+    /// The change closes runs, erases records, or appends to a chain whose end was not read, and needs a transaction of
+    /// its own. A shared transaction can continue without it.
     Apart,
     /// The database failed, and the transaction is void.
     Database(sqlx::Error),
@@ -54,7 +54,7 @@ pub(super) struct WrittenRows {
     /// Whether the write made a document due.
     pub(super) wakes: bool,
     documents: Vec<(Key, Option<Stored>)>,
-    /// Whether the write changed existing records.
+    /// Whether the write removed or erased existing records.
     changes: bool,
     /// The last record: its run, its sequence number and its hash.
     record: Option<(String, i64, String)>,
@@ -75,8 +75,9 @@ impl WrittenRows {
         self.documents.is_empty() && self.record.is_none() && !self.changes
     }
 
-    /// Whether the database has the write. The caller holds the same locks. A record proves that the database has the
-    /// write; without a record, equal documents show that no second write is needed.
+    /// Whether the database has the write. A single write checks this under its locks; `write::kept` checks it without
+    /// them. A record proves that the database has the write; without a record, equal documents show that no second
+    /// write is needed.
     pub(super) async fn is_kept(&self, connection: &mut Connection) -> Result<bool, sqlx::Error> {
         if let Some((run, sequence, hash)) = &self.record {
             let sql = "SELECT sequence FROM tool_runtime_records WHERE run_id = $1 AND sequence = $2 AND hash = $3";
@@ -109,8 +110,8 @@ pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Tim
     Ok(written)
 }
 
-/// Runs a write on the rows that its transaction read, and adds the rows to write. A transaction of several writes
-/// passes no connection, which refuses changes that need further statements.
+/// Runs a write on the rows that its transaction read, and adds the rows to write. Group commit passes no connection; a
+/// change that needs further statements then fails with [`Failed::Apart`].
 pub(super) async fn change(
     connection: Option<&mut Connection>,
     work: &mut Work,
@@ -167,8 +168,8 @@ pub(super) async fn change(
 /// The kinds of the documents of a run that are removed when the run is closed.
 const OF_RUN: &str = "('call', 'waiting', 'decided', 'post', 'notice')";
 
-/// Closes a run if none of its calls is open, and removes its calls. With `end`, also removes the records of the run if
-/// their chain still ends there.
+/// Closes a run: removes its documents of the kinds [`OF_RUN`]. With `end`, also removes its records. Refuses this if a
+/// call of the run is open, or if the chain of its records does not end at `end`.
 async fn close(connection: &mut Connection, run: &str, end: Option<Chain>) -> Result<(), Failed> {
     let open = "SELECT number FROM tool_runtime_documents \
                 WHERE space IN ('call', 'waiting') AND scope = $1 AND due IS NOT NULL LIMIT 1";
@@ -185,7 +186,7 @@ async fn close(connection: &mut Connection, run: &str, end: Option<Chain>) -> Re
     Ok(())
 }
 
-/// Replaces the contents of a record if it exists.
+/// Replaces the contents of a record. Refuses this if the record does not exist.
 async fn erase(connection: &mut Connection, sealed: &SealedRecord) -> Result<(), Failed> {
     let record = &sealed.record;
     let sequence =

@@ -40,8 +40,8 @@ impl Database {
     }
 
     /// Returns the maximum number of workers, each with one transaction. The number is small, because few transactions
-    /// of many writes cost the server less than many transactions of one. Single writes that wait for a lock of another
-    /// process have transactions of their own, which do not count.
+    /// of many writes cost the server less than many transactions of one. Writes that need a transaction of their own,
+    /// for example because another process holds their lock, run outside the workers and are not included.
     pub(super) fn writers(&self) -> usize {
         match &self.connections {
             #[cfg(feature = "sqlite")]
@@ -81,7 +81,8 @@ impl Database {
     }
 }
 
-/// A connection. Any failure closes it, so that no caller gets a connection inside a transaction.
+/// A connection. After a failure inside a transaction, call [`discard`](Self::discard), so that the pool never contains
+/// a connection with an open transaction.
 pub(super) struct Connection {
     of: Of,
     prefix: Prefix,
@@ -238,8 +239,8 @@ impl Connection {
         }
     }
 
-    /// Runs a statement and returns its first rows: up to `most` bytes together, but at least one row. Also returns
-    /// whether rows may be left; the caller must then discard the connection.
+    /// Runs a statement and returns its first rows, up to and including the row with which their bytes together exceed
+    /// `most`. Also returns whether rows may be left; the caller must then discard the connection.
     pub(super) async fn page<T: Row>(
         &mut self,
         sql: impl Into<String>,

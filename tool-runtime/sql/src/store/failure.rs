@@ -5,8 +5,9 @@ use std::io::ErrorKind;
 use sqlx::Error;
 use tool_runtime::store::StoreError;
 
-/// Whether the same statement can succeed later without a change of the settings. This is so while the server restarts,
-/// possibly behind a proxy that accepts connections, and after a deadlock or a conflict of two transactions.
+/// Whether the same statement can succeed later without a change of the settings. Examples: the server restarts,
+/// possibly behind a proxy that accepts connections; the server or the pool has no free connection; two transactions
+/// were in a deadlock or a conflict.
 pub(super) fn is_transient(error: &Error) -> bool {
     match error {
         // A rejected certificate is `InvalidData`. `NotFound` is transient, because a starting server has no socket

@@ -11,7 +11,8 @@ use crate::store::text::key;
 use crate::store::write::number;
 
 /// The version that this library reads and writes. Version 5 added legal holds, marks of purged runs and records in two
-/// parts. Version 6 stores lists of the parts of long texts in pieces. An older library would misread either.
+/// parts. Version 6 stores lists of the parts of long texts in pieces. A library that knows only version 4 would
+/// misread both, so it has to refuse them.
 pub(super) const VERSION: i64 = 6;
 
 /// The first version whose tables can have another prefix.
@@ -38,7 +39,8 @@ const PAGE: i64 = 256;
 /// The comments on the tables in PostgreSQL.
 const COMMENTS: &str = include_str!("migrations/comments.postgres.sql");
 
-/// The expected tables. They are checked before any write, in case the database has other tables of the same names.
+/// The expected tables. They are checked each time a store is opened, in case the database has other tables of the same
+/// names.
 const SHAPE: [(&str, &str); 3] = [
     ("tool_runtime_documents", "number, space, scope, id, name, due, body, parts, lane, leased_until"),
     ("tool_runtime_parts", "scope, hash, body"),
@@ -82,7 +84,8 @@ async fn version(database: &Database, connection: &mut Connection) -> Result<Opt
     let table = database.prefix.name("tool_runtime_schema");
     let sql = "SELECT version FROM tool_runtime_schema ORDER BY version DESC LIMIT 2";
     let rows = connection.rows::<(i64,)>(sql, []).await.map_err(unlike)?;
-    // A newer version counts even if there are other rows. Otherwise there must be exactly one row.
+    // A version newer than this library is reported even if there are other rows. Otherwise there must be exactly one
+    // row.
     let oldest = if database.prefix.is_default() { 1 } else { PREFIXED };
     match rows.as_slice() {
         [(found,), ..] if *found > VERSION => Err(StoreError::Newer { found: *found, known: VERSION }),
@@ -106,9 +109,9 @@ async fn under_lock(database: &Database, connection: &mut Connection) -> Result<
         Some(VERSION) => return connection.run("ROLLBACK").await.map_err(failed),
         Some(found) => {
             if !database.is_sqlite() {
-                // The version row shows in which schema the tables are, even if new ones would be created elsewhere. A
-                // process that has read the version ends its transaction before the lock is granted; one that reads it
-                // later sees the new version.
+                // The schema of the table `tool_runtime_schema` is also that of the other tables, even if new tables
+                // would be created elsewhere. A process that has read the version ends its transaction before the lock
+                // is granted; one that reads it later sees the new version.
                 connection
                     .run(
                         "SELECT set_config('search_path', quote_ident(nspname), true) FROM pg_class JOIN pg_namespace \
@@ -135,8 +138,9 @@ async fn under_lock(database: &Database, connection: &mut Connection) -> Result<
     connection.run("COMMIT").await.map_err(failed)
 }
 
-/// Writes the lanes of the runs that have a due time, in one statement for each page. No other process reads or writes
-/// the documents during this time. Other runs get their lane at their next write.
+/// Writes the lanes of the runs that have a due time, in one statement for each page. The migration is not committed
+/// yet, so no other process can write the documents or see the new columns. Other runs get their lane at their next
+/// write.
 async fn fill_lanes(connection: &mut Connection) -> Result<(), StoreError> {
     type Row = (i64, String, String, Option<String>, String);
     let sql = "SELECT number, scope, id, name, body FROM tool_runtime_documents \

@@ -49,7 +49,7 @@ async fn merged(shared: Arc<Shared>) {
         sleep(WINDOW).await;
         if !notices.is_due.swap(false, Ordering::SeqCst) {
             notices.is_open.store(false, Ordering::SeqCst);
-            // A write since the line above saw an open window, and left its notification to this task.
+            // A write between the two lines above may have seen an open window and left its notification to this task.
             if !notices.is_due.load(Ordering::SeqCst) || notices.is_open.swap(true, Ordering::SeqCst) {
                 return;
             }

@@ -23,15 +23,16 @@ use crate::store::shared::Shared;
 use crate::store::write::PAUSE;
 
 impl SqlStore {
-    /// Opens a database file of SQLite. A missing file is created, and only its owner may read it. The file must be on
-    /// a local disk. Several processes of one machine may share it.
+    /// Opens a database file of SQLite. A missing file is created; on Unix, only its owner may read and write it. The
+    /// file must be on a local disk. Several processes of one machine may share it.
     ///
     /// The file is opened in WAL mode with `synchronous=FULL` and, on macOS, `fullfsync`, so that a commit survives a
     /// power cut. An existing file that other users may open keeps its mode, and a warning is logged.
     ///
     /// # Errors
-    /// The file cannot be opened or is not a database; a newer version of this library made it; or it needs a migration
-    /// that [`SqlOptions::migrate`] forbids.
+    /// The path is empty or `:memory:`, or the prefix of the tables is not allowed; the file cannot be opened, is not a
+    /// database or cannot use WAL mode; or the database belongs to a newer version of this library, needs a migration
+    /// that [`SqlOptions::migrate`] forbids, or has other tables of the same names.
     ///
     /// # Panics
     /// Panics outside a tokio runtime.
@@ -58,13 +59,14 @@ impl SqlStore {
     }
 
     /// Connects to a database of PostgreSQL 13 or newer by its URL. The tables are created in the first schema of the
-    /// `search_path`. If the server is starting, waits up to [`SqlOptions::patience`].
+    /// `search_path`. While the server cannot be reached, for example because it is starting, the connection is retried
+    /// for up to [`SqlOptions::patience`].
     ///
     /// # Errors
-    /// The URL is malformed; the server cannot be reached or refuses the connection; the database belongs to a newer
-    /// version of this library, needs a migration that [`SqlOptions::migrate`] forbids, has other tables of the same
-    /// names, or has another encoding than UTF-8; or the server's settings allow a crash to lose committed data
-    /// ([`SqlOptions::may_lose_commits`]).
+    /// The URL is malformed, or the prefix of the tables is not allowed; the server cannot be reached or refuses the
+    /// connection; the database belongs to a newer version of this library, needs a migration that
+    /// [`SqlOptions::migrate`] forbids, has other tables of the same names, or has another encoding than UTF-8; or the
+    /// server's settings allow a crash to lose committed data ([`SqlOptions::may_lose_commits`]).
     ///
     /// # Panics
     /// Panics outside a tokio runtime.
@@ -82,8 +84,9 @@ impl SqlStore {
         Self::open(database, &options).await
     }
 
-    /// Uses the connections of an application's own pool. The pool's size and acquire timeout replace
-    /// [`SqlOptions::connections`]. The store shares no transaction with the application.
+    /// Uses the connections of an application's own pool. The pool's size replaces [`SqlOptions::connections`], and its
+    /// acquire timeout replaces [`SqlOptions::patience`] for the wait for a connection. The store shares no transaction
+    /// with the application.
     ///
     /// ```no_run
     /// use tool_runtime_sql::{SqlOptions, SqlStore};
@@ -94,7 +97,7 @@ impl SqlStore {
     /// ```
     ///
     /// # Errors
-    /// The same as those of [`postgres`](Self::postgres).
+    /// The same as those of [`postgres`](Self::postgres), except that there is no URL.
     ///
     /// # Panics
     /// Panics outside a tokio runtime.
@@ -152,7 +155,8 @@ fn own_file(path: &Path) -> Result<std::path::PathBuf, StoreError> {
     std::path::absolute(path).map_err(|error| StoreError::Unavailable(Box::new(error)))
 }
 
-/// Makes one connection, to find errors in the URL, and waits for a server that is starting.
+/// Makes one connection, to find errors in the URL. Retries while the server cannot be reached, for example because it
+/// is starting.
 #[cfg(feature = "postgres")]
 async fn reached(connect: &sqlx::postgres::PgConnectOptions, options: &SqlOptions) -> Result<(), StoreError> {
     use crate::store::failure::is_transient;

@@ -33,9 +33,10 @@ impl SqlOptions {
         Self { connections: 16, patience: Duration::from_secs(10), may_lose: false, migrate: true, prefix: None }
     }
 
-    /// Sets the maximum number of open connections, at least 1. Reads use them. In PostgreSQL, writes use up to three,
-    /// plus one for each write that waits for a lock of another process, and a store that waits for due documents
-    /// ([`Store::changed`](tool_runtime::store::Store::changed)) uses one to listen for notifications.
+    /// Sets the maximum number of open connections, at least 1. Reads can use all of them. In SQLite, writes use one.
+    /// In PostgreSQL, writes use up to three, plus one for each write that needs its own transaction, for example
+    /// because another process holds its lock. A store that waits for due documents
+    /// ([`Store::changed`](tool_runtime::store::Store::changed)) uses one more to listen for notifications.
     #[must_use]
     pub const fn connections(mut self, connections: u32) -> Self {
         self.connections = if connections == 0 { 1 } else { connections };
@@ -51,9 +52,9 @@ impl SqlOptions {
         self
     }
 
-    /// Sets the prefix of the tables, so that several applications can have separate stores in one database. It has at
-    /// most 32 characters of `a` to `z`, `0` to `9` and `_`, and does not begin with a digit. The default is
-    /// `tool_runtime_`.
+    /// Sets the prefix of the tables, so that several applications can have separate stores in one database. It has 1
+    /// to 32 characters of `a` to `z`, `0` to `9` and `_`, and begins with neither a digit nor `sqlite_`. A store with
+    /// another prefix cannot be opened. The default is `tool_runtime_`.
     #[must_use]
     pub fn table_prefix(mut self, prefix: impl Into<Arc<str>>) -> Self {
         self.prefix = Some(prefix.into());

@@ -2,8 +2,8 @@
 //! policies and earlier messages, is not written again. A renewed lease writes no part.
 //!
 //! A document has a list of the names of its parts. A long list is cut in the same way: its pieces are stored as parts,
-//! and a shorter list has their names. A write therefore reads and writes a few parts of each level, even of a very
-//! long text.
+//! and a shorter list has their names. A write therefore reads and writes only a few parts of each level, even if the
+//! text is very long.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,11 @@ use tool_runtime::tool::Hash;
 
 use crate::store::text::columns;
 
-/// The binary logarithm of the average length of a part, in bytes.
+/// The binary logarithm of the average distance between two possible cuts, in bytes.
 const BITS: u32 = 9;
 
-/// The shortest and the longest part, in bytes; the last part can be shorter.
+/// The shortest and the longest part, in bytes. The last part can be shorter. A part can be up to three bytes longer,
+/// so that it ends between two characters.
 const LENGTHS: (usize, usize) = (1 << (BITS - 2), 1 << (BITS + 3));
 
 /// The maximum number of names in a list that is not cut.
@@ -24,7 +25,8 @@ const LIST: usize = 32;
 /// The smallest and the largest number of names in a piece of a list; the last piece can be smaller.
 const NAMES: (usize, usize) = (8, 64);
 
-/// The maximum number of levels of lists. A list has at most an eighth of the names of the list below it.
+/// The maximum number of levels of lists. A list has at most an eighth, rounded up, of the number of names in the list
+/// below it.
 const LEVELS: usize = 16;
 
 /// The prefix of the name of a piece of a list. The names of parts of the text do not have it.

@@ -10,7 +10,8 @@ use crate::store::problem::misconfigured;
 /// The default prefix of tables. The statements in this library are written with it.
 const DEFAULT: &str = "tool_runtime_";
 
-/// The longest prefix, in bytes. PostgreSQL truncates names to 63 bytes, and the longest name of an index adds 26.
+/// The longest prefix, in bytes. PostgreSQL truncates names to 63 bytes, and the longest name of an index,
+/// `tool_runtime_documents_space_scope_id_key`, has 28 bytes after the prefix.
 const MAX_BYTES: usize = 32;
 
 /// The prefix of the names of a store's tables. `None` is the default.
@@ -30,7 +31,8 @@ impl Prefix {
         self.0.as_deref().unwrap_or(DEFAULT)
     }
 
-    /// Refuses a prefix that is not a plain identifier, because it becomes part of statements.
+    /// Refuses a prefix that is not a plain identifier, because it becomes part of statements. Also refuses `sqlite_`,
+    /// with which SQLite allows no table to begin.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let text = self.text();
         let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
@@ -39,8 +41,8 @@ impl Prefix {
             return Ok(());
         }
         Err(misconfigured(format!(
-            "the prefix of the tables is not a plain identifier: write at most {MAX_BYTES} of a-z, 0-9 and _, with no \
-             digit first, such as `orders_`"
+            "the prefix of the tables is invalid: write 1 to {MAX_BYTES} characters of a-z, 0-9 and _, that start with \
+             neither a digit nor `sqlite_`, such as `orders_`"
         )))
     }
 
@@ -52,7 +54,8 @@ impl Prefix {
         }
     }
 
-    /// Replaces the default prefix in a statement of this library. The text contains no foreign values.
+    /// Replaces the default prefix in a statement of this library. `AssertSqlSafe` is correct here: values from outside
+    /// are arguments of the statement, and `check` admits only prefixes that are plain identifiers.
     pub(super) fn named(&self, sql: String) -> AssertSqlSafe<String> {
         AssertSqlSafe(match &self.0 {
             Some(prefix) => sql.replace(DEFAULT, prefix),

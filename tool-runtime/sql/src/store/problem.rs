@@ -11,8 +11,9 @@ pub(super) const fn misconfigured(problem: String) -> StoreError {
     StoreError::Misconfigured { problem, source: None }
 }
 
-/// Creates the error for tables that this library did not create. It contains the database's text, which only quotes
-/// names.
+/// Converts an error of a statement that creates, migrates or checks the tables. The causes are tables that this
+/// library did not create, a missing privilege, or a `search_path` without a usable schema. The message contains the
+/// text of the database, which quotes only names.
 pub(super) fn unlike(error: Error) -> StoreError {
     let Some((code, text)) = of_database(&error) else { return failed(error) };
     let problem = match code.as_str() {
@@ -62,8 +63,7 @@ impl Address {
         Self { place, host, user, database, is_socket }
     }
 
-    /// Whether a file that the URL names is missing. A missing socket does not count, because the server may be
-    /// starting.
+    /// Whether a file that the URL names is missing. `false` for a missing socket, because the server may be starting.
     pub(super) fn lacks_file(&self, error: &Error) -> bool {
         matches!(error, Error::Io(error) if error.kind() == std::io::ErrorKind::NotFound) && !self.is_socket
     }

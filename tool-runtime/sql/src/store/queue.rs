@@ -11,7 +11,7 @@ use crate::store::apply::Work;
 /// The maximum number of writes that wait or run.
 const MAX_OPEN: usize = 4096;
 
-/// The number of waiting writes from which another worker starts.
+/// The least number of waiting writes for which a further worker starts.
 const MANY: usize = 8;
 
 /// A queued write.
@@ -117,7 +117,8 @@ impl Queue {
         self.ended.notify_waiters();
     }
 
-    /// Resolves once every write that was queued before has ended.
+    /// Waits until every write that was queued before this call has ended. Returns the last failure of a write whose
+    /// handle was dropped, if there was one since the previous call.
     pub(super) async fn drained(&self) -> Result<(), StoreError> {
         let last = self.state().next;
         loop {

@@ -1,4 +1,4 @@
-//! Reads documents and records. A read is repeated when the connection breaks.
+//! Reads documents and records. A read is repeated after a transient failure, for example a broken connection.
 
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
@@ -23,7 +23,7 @@ async fn rows<T: Row>(shared: &Shared, sql: String, arguments: Vec<Value>) -> Re
     page(shared, sql, arguments, (usize::MAX, |_| 0)).await
 }
 
-/// Reads a page, and repeats the read while the connection breaks.
+/// Reads a page. Repeats the read after a transient failure, for up to the store's patience.
 async fn page<T: Row>(
     shared: &Shared,
     sql: String,
@@ -65,7 +65,7 @@ pub(super) async fn documents(shared: &Shared, keys: &[Key]) -> Result<Vec<Optio
 
 type Text = Option<String>;
 
-/// A row: number, scope, id, name, body and parts. The row of a part has no number, and its hash as its id.
+/// A row: number, scope, id, name, body and parts. The row of a part has the number 0, and its id is its hash.
 type Item = (i64, String, String, Text, String, Text);
 
 pub(super) async fn list(shared: &Shared, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {

@@ -13,7 +13,8 @@ use crate::store::connection::{Connection, Value};
 use crate::store::parts::{Change as TextChange, Stored};
 use crate::store::statement;
 
-/// The rows to write and to remove, by their keys. If a row is written several times, the last write counts.
+/// The rows to write and to remove, by their keys. If a document is written several times, the last write replaces the
+/// others.
 #[derive(Default)]
 pub(super) struct Rows {
     documents: BTreeMap<[String; 3], Option<[Value; 6]>>,
@@ -24,7 +25,7 @@ pub(super) struct Rows {
     records: Vec<[Value; 13]>,
 }
 
-/// The maximum number of rows in one statement of SQLite, which limits the number of arguments.
+/// The maximum number of rows in one statement of SQLite, because SQLite limits the number of arguments.
 const MOST_ROWS: usize = 100;
 
 /// Rows to insert or to remove, of one table.

@@ -16,7 +16,8 @@ pub(super) const CHANNEL: &str = "tool_runtime_changed";
 
 pub(super) struct Shared {
     pub(super) database: Database,
-    /// The runtime of the workers. It is kept because destructors, which may run outside a runtime, start writes, too.
+    /// The runtime of the workers. It is kept because destructors also start writes, and they may run outside a
+    /// runtime.
     pub(super) handle: Handle,
     pub(super) queue: Arc<Queue>,
     pub(super) clock: Latest,

@@ -61,8 +61,8 @@ pub(super) const PIECES: &str = "\
     WHERE own.scope = named.scope AND own.hash >= named.hash AND own.hash <= named.hash \
     ORDER BY own.hash LIMIT 1) AS found";
 
-/// Reads the end of a run's chain, and the mark of a run that was purged or erased. A mark has no lane, so the
-/// conversation of a run is not read.
+/// Reads the end of a run's chain, and the mark of a run that was purged or erased. A mark has no lane, but a run has
+/// one, so the condition on the lane skips the long conversation of a run.
 pub(super) const END: &str = "SELECT sequence, hash FROM (SELECT sequence, hash FROM tool_runtime_records \
                               WHERE run_id = $1 ORDER BY sequence DESC LIMIT 1) AS last UNION ALL \
                               SELECT NULL, body FROM tool_runtime_documents \
@@ -115,7 +115,7 @@ pub(super) fn select_arrays(keys: &[Key]) -> [Array; 4] {
     arrays.map(Array::texts)
 }
 
-/// Lists documents, and the parts of runs, which have no number and come in any order.
+/// Lists documents, and the parts of runs. The rows of parts have the number 0 and come in any order.
 pub(super) fn listing(query: &Query) -> Statement {
     let mut sql = Select::new("SELECT number, scope, id, name, body, parts FROM tool_runtime_documents");
     sql.and("space =", query.kind.code());
@@ -181,8 +181,8 @@ pub(super) fn depth(now: Timestamp, tenant: Option<&str>) -> Statement {
     (sql, arguments)
 }
 
-/// Counts the records of a time range, up to one more than [`FEW`]. `None` if the filter has no time range, or if it
-/// selects a run or a call, because that index is better.
+/// Counts the records of a time range, up to one more than [`FEW`]. `None` if the filter has no time range. Also `None`
+/// if it selects a run or a call, because the index of the run or the call is better.
 pub(super) fn count_by_time(filter: &RecordFilter) -> Option<Statement> {
     if filter.run_id.is_some() || filter.call_id.is_some() || (filter.since, filter.until) == (None, None) {
         return None;

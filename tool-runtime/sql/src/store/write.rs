@@ -33,7 +33,7 @@ pub(super) fn hire(shared: &Arc<Shared>) {
     }
 }
 
-/// A task that executes queued writes. It ends when it finds no more writes, or when its runtime ends.
+/// A task that executes queued writes. It ends when no waiting write can run, or when its runtime ends.
 struct Worker {
     shared: Arc<Shared>,
     is_dismissed: bool,
@@ -148,7 +148,7 @@ async fn in_one(
 }
 
 /// Looks up whether a write is in the database. Repeats the lookup after a transient failure, for example a broken
-/// connection, until the store's time limit.
+/// connection, for up to the store's patience.
 pub(super) async fn kept(shared: &Shared, written: &WrittenRows) -> Result<bool, StoreError> {
     let end = Instant::now() + shared.patience;
     loop {
@@ -300,7 +300,8 @@ pub(super) async fn begin(
     Ok((shared.clock.at_least(now), held))
 }
 
-/// Refuses to write to a database that was migrated, or restored from a backup, since it was opened.
+/// Refuses to write to a database whose version has changed since it was opened, by a migration or by the restore of a
+/// backup.
 fn is_known(found: i64) -> Result<(), Failed> {
     match found.cmp(&VERSION) {
         Ordering::Equal => Ok(()),

@@ -10,7 +10,7 @@ COMMENT ON COLUMN tool_runtime_documents.name IS 'Scope and id as JSON if one of
 COMMENT ON COLUMN tool_runtime_documents.due IS 'The time from which a worker or a sweep must process it, in microseconds since 1970';
 COMMENT ON COLUMN tool_runtime_documents.body IS 'The document as JSON; it contains arguments of calls, also sensitive ones';
 COMMENT ON COLUMN tool_runtime_documents.parts IS 'The names of the parts of a long text, in order; or the names of the pieces of this list';
-COMMENT ON COLUMN tool_runtime_documents.lane IS 'Hashes of the tenant and the version of a run; workers serve the lanes round-robin';
+COMMENT ON COLUMN tool_runtime_documents.lane IS 'Hashes of the tenant (without one, of the principal) and of the version of a run; workers serve the lanes round-robin';
 COMMENT ON COLUMN tool_runtime_documents.leased_until IS 'The end of the lease of a run, in microseconds since 1970';
 
 COMMENT ON TABLE tool_runtime_parts IS 'tool-runtime: parts of the long texts of runs; a write adds only new parts';
