@@ -38,7 +38,7 @@ async fn a_step_reads_and_writes_no_text_that_stays() {
     };
     long_runs::steps_write_what_is_new(store, counts).await;
 
-    let guide = include_str!("../../../docs/src/store.md");
+    let guide = include_str!("../../../docs/src/database.md");
     let query = guide.split("```sql").find(|query| query.contains("WITH RECURSIVE")).unwrap();
     let query = query.split("```").next().unwrap().replace("order-17", "run 5000");
     let joined = server.sql(&format!("SET search_path = long; {query}"));

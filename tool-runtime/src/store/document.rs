@@ -1,6 +1,6 @@
 //! [`StoredDocument`]: a document as a store keeps it, opaque to the store. Only this file writes and reads its JSON.
 //!
-//! [`Document`] is the parsed document. `docs/src/store.md` has the rules for documents of older versions: an added
+//! [`Document`] is the parsed document. `docs/src/database.md` has the rules for documents of older versions: an added
 //! member is optional and is not written while it is unset. Any other change needs a new version of the database, with
 //! a migration.
 
