@@ -107,7 +107,7 @@ impl<'a> Tree<'a> {
     #[must_use]
     pub fn pointer(&self, pointer: &str) -> Option<&Self> {
         pointer::split(pointer)?.try_fold(self, |tree, segment| match tree {
-            Self::Array(items) => items.get(segment.parse::<usize>().ok()?),
+            Self::Array(items) => items.get(pointer::index(&segment)?),
             _ => tree.get(&segment),
         })
     }

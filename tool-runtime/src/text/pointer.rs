@@ -36,6 +36,12 @@ pub(crate) fn unescape(segment: &str) -> Cow<'_, str> {
     }
 }
 
+/// Returns the index of an array that a segment encodes: digits without a leading zero.
+pub(crate) fn index(segment: &str) -> Option<usize> {
+    let is_canonical = segment == "0" || segment.bytes().next().is_some_and(|first| matches!(first, b'1'..=b'9'));
+    segment.parse().ok().filter(|_| is_canonical)
+}
+
 /// Returns the name that a segment encodes inside the fragment of a URI. `None` if a percent escape is invalid.
 pub(crate) fn percent_unescape(segment: &str) -> Option<String> {
     Some(unescape(&percent_decode(segment)?).into_owned())
@@ -51,8 +57,9 @@ pub(crate) fn percent_decode(text: &str) -> Option<String> {
             bytes.push(*first);
             continue;
         }
-        let pair = std::str::from_utf8(rest.get(..2)?).ok()?;
-        bytes.push(u8::from_str_radix(pair, 16).ok()?);
+        // `from_str_radix` would also accept a sign.
+        let digits = rest.get(..2).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
         rest = rest.get(2..)?;
     }
     String::from_utf8(bytes).ok()
@@ -72,5 +79,13 @@ mod tests {
         assert_eq!(split("").unwrap().count(), 0);
         assert!(split("a").is_none());
         assert_eq!(segment("a/b"), "/a~1b");
+    }
+
+    #[test]
+    fn only_canonical_numbers_are_read() {
+        assert_eq!(["0", "10"].map(index), [Some(0), Some(10)]);
+        assert_eq!(["", "01", "00", "+1", "-1", "1a", "99999999999999999999"].map(index), [None; 7]);
+        assert_eq!(percent_decode("a%2Fb").as_deref(), Some("a/b"));
+        assert!(["%", "%2", "%+5", "%-5", "%zz", "%ff"].iter().all(|text| percent_decode(text).is_none()));
     }
 }

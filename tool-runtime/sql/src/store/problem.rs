@@ -88,7 +88,18 @@ impl Address {
                 Some("42501") => format!(
                     "the user `{user}` may not connect to the database `{database}` at {place}: GRANT CONNECT ON DATABASE"
                 ),
-                _ => return self.unreachable(error),
+                Some("53300") => {
+                    let problem = format!(
+                        "the server at {place} has no free connection: raise its max_connections, or lower the number of \
+                         connections (`SqlOptions::connections`) of all processes"
+                    );
+                    return StoreError::Unreachable { problem, source: Box::new(error) };
+                }
+                Some(code) => {
+                    let problem = format!("the server at {place} refuses the connection with the SQLSTATE {code}");
+                    return StoreError::Unreachable { problem, source: Box::new(error) };
+                }
+                None => return self.unreachable(error),
             },
             Error::Tls(_) if error.to_string().contains("does not support TLS") => format!(
                 "the server at {place} has no TLS, and `sslmode` in the URL asks for it: set `ssl = on` at the server, or \

@@ -42,6 +42,16 @@ struct State {
     lost: Option<StoreError>,
 }
 
+impl State {
+    /// Removes a write that was not executed. If its handle was dropped, nobody else learns of the loss.
+    fn drop_job(&mut self, job: &Job) {
+        self.open.remove(&job.number);
+        if job.sender.is_closed() {
+            self.lost = Some(StoreError::Lost);
+        }
+    }
+}
+
 impl Queue {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -109,7 +119,7 @@ impl Queue {
         state.workers -= 1;
         let lost = if state.workers == 0 { std::mem::take(&mut state.waiting) } else { VecDeque::new() };
         for job in &lost {
-            state.open.remove(&job.number);
+            state.drop_job(job);
         }
         drop(state);
         // Dropping the writes resolves their handles, which must happen outside the lock.
@@ -180,11 +190,38 @@ impl Batch {
 impl Drop for Batch {
     fn drop(&mut self) {
         let mut state = self.queue.state();
+        for job in &self.jobs {
+            state.drop_job(job);
+        }
         state.held.retain(|lock| !self.locks.contains(lock));
         for number in &self.numbers {
             state.open.remove(number);
         }
         drop(state);
         self.queue.ended.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Queues a write whose handle was dropped.
+    fn pushed() -> Arc<Queue> {
+        let queue = Arc::new(Queue::default());
+        assert!(queue.push(Work::Update(Vec::new(), Box::new(|_| Ok(()))), oneshot::channel().0).is_ok());
+        assert!(queue.hire(1));
+        queue
+    }
+
+    #[tokio::test]
+    async fn a_lost_write_without_a_handle_is_reported() {
+        let waiting = pushed();
+        waiting.abandoned();
+        assert!(matches!(waiting.drained().await, Err(StoreError::Lost)));
+        assert!(waiting.drained().await.is_ok(), "once");
+        let running = pushed();
+        drop(running.take(1, false));
+        assert!(matches!(running.drained().await, Err(StoreError::Lost)));
     }
 }

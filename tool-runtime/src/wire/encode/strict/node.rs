@@ -112,7 +112,7 @@ impl Node {
     pub(super) fn resolve(&self, reference: &str) -> Option<&Self> {
         pointer::split(reference.strip_prefix('#')?)?.try_fold(self, |node, step| match node {
             Self::Object(_) => node.get(&step),
-            Self::Array(items) => items.get(step.parse::<usize>().ok()?),
+            Self::Array(items) => items.get(pointer::index(&step)?),
             Self::Scalar(_) => None,
         })
     }
