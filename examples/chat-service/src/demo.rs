@@ -10,7 +10,8 @@ use tool_runtime::wire::{Decoded, DisplayEvent, FinishReason, Format, Message};
 
 /// A model with fixed rules. It knows five messages: "find TEXT"; "order COUNT TEXT [to ADDRESS]", which orders each
 /// part whose name contains the text; "where am I"; "plan", with an answer of reasoning, a source and an image; and
-/// "break off". It writes the bytes that an OpenAI-compatible server would stream, so they are decoded like real ones.
+/// "break off". Except for "plan", it writes the bytes that an OpenAI-compatible server would stream, and decodes them
+/// like those of a real server.
 #[derive(Debug, Default)]
 pub struct DemoModel;
 

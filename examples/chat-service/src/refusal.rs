@@ -18,7 +18,7 @@ use crate::routes::streamed;
 pub(crate) enum Refusal {
     /// The token is missing or unknown.
     Unauthorised,
-    /// The body names no chat.
+    /// The body names no chat, or one of its ids is longer than 128 bytes.
     NoChat,
     /// The body is not a valid request of a chat UI.
     Chat(ParseError),

@@ -56,7 +56,8 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
     Ok(respond(PROTOCOL, stream, tokio::spawn(chat.turn(input))))
 }
 
-/// Answers one request of an AG-UI client. An invalid request gets a run that fails, not an HTTP error.
+/// Answers one request of an AG-UI client. Without a known token or the id of a chat, the response is an HTTP error.
+/// Any other refused request gets a run that fails.
 async fn ag_ui(State(service): State<Arc<Service>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
     let person = service.person(&headers)?;
     let named = request::named(&body)?;

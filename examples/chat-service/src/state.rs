@@ -19,7 +19,7 @@ pub(crate) struct ChatState {
     /// The person who chats, for whom the model acts.
     principal: String,
     tenant: String,
-    /// Whether a turn is running, so that the page has to poll again.
+    /// Whether a turn is running or a posted decision waits, so that the page has to poll again.
     running: bool,
     messages: Vec<ChatMessage>,
     waiting: Vec<ChatCall>,

@@ -1,5 +1,5 @@
-//! Kills or stops the process at a numbered place, for `check`. Places are before and after each turn of the model and
-//! each effect, and after each write of the store.
+//! Kills or stops the process at a numbered place, for `check`. Places are before and after each turn of the model,
+//! each read, each effect and each look-up of an effect, and after each write of the store.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -131,7 +131,7 @@ impl Store for WatchedStore {
         self.store.changed().await;
     }
 
-    // Forwarded so that the worker's queries are those of the wrapped store.
+    // The default implementations of these methods would read all runs, even if the wrapped store has faster ones.
     async fn due_runs(&self, now: Timestamp, lane: Option<&str>, limit: usize) -> Result<Vec<DueRun>, StoreError> {
         self.store.due_runs(now, lane, limit).await
     }

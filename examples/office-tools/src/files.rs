@@ -88,7 +88,8 @@ impl WriteFile {
         Ok(Written { bytes: self.text.len(), path: self.path })
     }
 
-    /// States the present text, which the approver sees. If the file changes before the call, the call waits again.
+    /// States the first MiB of the present text, of which the approver sees the beginning. If this part changes before
+    /// the call begins, the call waits with a new question.
     async fn precondition(self, reader: &dyn FileReader) -> Result<Precondition, ToolError> {
         match reader.read(&self.path, COMPARED_BYTES).await {
             Ok(present) => Ok(Precondition::of("the present text", present.text)),

@@ -150,7 +150,7 @@ impl opentelemetry_sdk::trace::SpanExporter for Spans {
     }
 }
 
-/// Sends exports with the HTTP client that also fetches pages. Exporters run on their own threads, so it may block.
+/// Sends exports with the HTTP library that also fetches pages. Exporters run on their own threads, so it may block.
 #[derive(Debug, Clone)]
 struct Client(ureq::Agent);
 

@@ -1,4 +1,4 @@
-//! Compares the gate's verdict on every recorded call of a real model with the recorded verdict and pointers.
+//! Compares the gate's verdict on every recorded call of a real model with the recorded verdict and violations.
 
 use std::path::Path;
 

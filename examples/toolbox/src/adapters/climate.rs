@@ -1,4 +1,4 @@
-//! A small climate table. Its values are monthly means and not a forecast, which the results state.
+//! A small climate table. Temperatures are computed from monthly means and are not a forecast, which the results state.
 
 use async_trait::async_trait;
 use jiff::ToSpan;

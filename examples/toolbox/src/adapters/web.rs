@@ -1,4 +1,5 @@
-//! Fetches public web pages over http and https. Redirects, and addresses of this machine and its network, are refused.
+//! Fetches public web pages over http and https. Redirects are not followed. Addresses of this machine and its network
+//! are refused.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
 use crate::adapters::{blocking, unavailable};
 
-/// The maximum number of bytes that are read of a page.
+/// The maximum size of a page, in bytes. A larger page is refused.
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Fetches pages.
