@@ -65,6 +65,8 @@ impl Orders for Warehouse {
             return Ok(Some(*orders.entry(key.to_owned()).or_insert(next)));
         };
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        // Two processes can place orders at the same time. Closing the file unlocks it.
+        file.lock()?;
         let mut placed = String::new();
         file.read_to_string(&mut placed)?;
         let known = placed.lines().position(|line| line.split(' ').next() == Some(key));
