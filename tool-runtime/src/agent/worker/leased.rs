@@ -1,4 +1,4 @@
-//! [`LeasedRun`]: a run that an application continues itself, in place of a worker and under the same lease.
+//! [`LeasedRun`]: a run that an application continues itself, in place of a worker, under a lease.
 
 use std::fmt;
 use std::sync::Arc;
@@ -166,9 +166,9 @@ fn owner_of(name: &str) -> Arc<str> {
 impl LeasedRun {
     fn new(runner: &ToolRunner, lease: RunLease, run: &StoredRun) -> Self {
         let (store, lease_duration) = (Arc::clone(runner.store()), runner.lease_duration());
-        // The token is not used: after a lost lease, the next write fails.
         let renewed = Arc::new(LeaseTime::now());
         let lease = Lease { store, run: lease, slots: None, patience: Duration::ZERO, renewed };
+        // The token that signals a lost lease is not used, because the next write then fails.
         let kept = lease.keep(lease_duration, CancellationToken::new());
         let party = (run.principal.clone(), run.tenant.clone());
         let is_running = AtomicBool::new(&*run.state == RUNNING);
@@ -200,8 +200,9 @@ impl LeasedRun {
     /// Applies the posts to the run, oldest first, and saves the conversation after each. Returns whether any post was
     /// applied.
     ///
-    /// A post that does not fit is dropped; each of its decisions has a record. Approved calls run in this process. To
-    /// let the model continue, call [`receive`](Self::receive), with an empty [`Input`] if there is no request.
+    /// A post that the conversation refuses, such as a decision on a replaced question, is dropped; each of its
+    /// decisions has a record. Approved calls run in this process. To let the model continue, call
+    /// [`receive`](Self::receive), with an empty [`Input`] if there is no request.
     ///
     /// # Errors
     /// Another process has the run ([`StoreError::Fenced`]), or the store failed. The posts that were not applied are
@@ -273,8 +274,8 @@ impl LeasedRun {
         }
     }
 
-    /// Saves the conversation, and removes the post `taken` that it contains. `state` is the code of the last step, or
-    /// `running` while the request has not ended.
+    /// Saves the conversation, and in the same write removes the post `taken`, which the conversation applied or
+    /// refused. `state` is the code of the last step, or `running` while the request has not ended.
     ///
     /// # Errors
     /// Another process has the run, or the conversation or the post belongs to another run ([`StoreError::Fenced`]); or

@@ -105,7 +105,7 @@ impl Taken {
     }
 }
 
-/// An accepted connection.
+/// A guard of an accepted connection. When it is dropped, the connection no longer counts towards the limits.
 pub(super) struct Sits {
     seats: Arc<Seats>,
     id: u64,
@@ -113,7 +113,7 @@ pub(super) struct Sits {
 }
 
 impl Sits {
-    /// Returns the connection for one of its requests.
+    /// Returns a handle for the requests of the connection.
     pub(super) fn place(&self) -> Seated {
         Seated { seats: Arc::clone(&self.seats), seat: Arc::clone(&self.seat) }
     }
@@ -126,7 +126,7 @@ impl Drop for Sits {
     }
 }
 
-/// The connection of a request.
+/// A handle with which a request marks its connection as waiting or not waiting.
 #[derive(Clone)]
 pub(super) struct Seated {
     seats: Arc<Seats>,

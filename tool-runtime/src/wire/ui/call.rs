@@ -1,4 +1,4 @@
-//! [`Call`]: one open call, and what was written about it.
+//! [`Call`]: the state of one open call in a UI stream, and the frames that it writes.
 
 use crate::call::{self, Outcome, Suspension};
 use crate::wire::ui::frame::{Frame, Part, Question};
@@ -72,7 +72,8 @@ impl Call {
         matches!(self.wait, Wait::Earlier(_))
     }
 
-    /// Suspends a call of an earlier response again. `in_place` allows its arguments to be written again.
+    /// Prepares a call of an earlier response so that its question or client request can be written again. `in_place`
+    /// allows its arguments to be written again, too.
     pub(super) fn reopen(&mut self, name: &str, in_place: bool) {
         if matches!(self.wait, Wait::Earlier(_)) {
             name.clone_into(&mut self.part.name);
@@ -186,7 +187,7 @@ impl Call {
 
     pub(super) fn result(&mut self, json: &str, is_error: bool, artifact: Option<&str>, write: Write<'_>) {
         self.close(write);
-        // A call with a result was allowed to run, so another client approved it.
+        // A question that is still open here was answered elsewhere. The call has a result, so it was approved.
         self.answer(true, None, write);
         let result = &*keys::whole(json);
         if is_error && matches!(self.wait, Wait::Answered(false)) {
