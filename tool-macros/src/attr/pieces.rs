@@ -221,7 +221,8 @@ impl Piece {
     }
 }
 
-/// Returns the second token if the first two tokens are items, so that a comma is missing: `"b"` in `["a" "b"]`.
+/// Returns the second token if each of the first two tokens is an item, which means that a comma between them is
+/// missing: `"b"` in `["a" "b"]`.
 fn behind_first<T: Parse>(item: &TokenStream) -> Option<TokenTree> {
     let is_item = |token: &TokenTree| syn::parse2::<T>(token.to_token_stream()).is_ok();
     let mut tokens = item.clone().into_iter();

@@ -172,7 +172,8 @@ impl Media {
         self.uri.as_deref()
     }
 
-    /// Returns the media type (RFC 6838), in lower case and with its registered name and its parameters.
+    /// Returns the media type (RFC 6838) in lower case, with its parameters as they were written. A common alias is
+    /// replaced by the registered name: `image/jpg` becomes `image/jpeg`.
     #[must_use]
     pub fn media_type(&self) -> &str {
         &self.media_type

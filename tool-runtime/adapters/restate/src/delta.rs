@@ -42,8 +42,8 @@ impl Delta {
         Self(pieces)
     }
 
-    /// Applies the difference to `before`. Returns `None` if the result is longer than `most` bytes, or if the
-    /// difference belongs to another document.
+    /// Applies the difference to `before`. Returns `None` if the result is longer than `most` bytes, or if a
+    /// range is outside `before` or splits a character. Another document of sufficient length is not detected.
     pub(crate) fn after(&self, before: &str, most: usize) -> Option<String> {
         let mut text = String::new();
         for piece in &self.0 {

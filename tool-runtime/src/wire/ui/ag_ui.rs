@@ -1,7 +1,7 @@
 //! `ag-ui`: server-sent events of the AG-UI protocol, version 1.0, for `@ag-ui/client`.
 //!
-//! A response is one run. A question about a call ends the run with an interrupt, which the next request resumes. The
-//! end of the run also lists the calls that the client has to execute.
+//! A response is one run. A question about a call ends the run with an interrupt, which the next request resumes. If
+//! there is no question and the run was not cancelled, its end lists the calls that the client has to execute.
 
 use crate::wire::Usage;
 use crate::wire::ui::frame::{Frame, Json, Open, Part, Question, RunIds, Words, json, named};
@@ -50,7 +50,7 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
             event("TOOL_CALL_START", &[id(call), name, ("parentMessageId", Json::Optional(carrier))]);
         }
         Frame::Arguments { call, text } => event("TOOL_CALL_ARGS", &[id(call), ("delta", Json::Text(text))]),
-        // AG-UI cannot replace the arguments of a call, so a custom event carries those that replace them.
+        // AG-UI cannot replace the arguments of a call, so a custom event carries the new arguments.
         Frame::ArgumentsEnd { call, input, again: true, .. } => {
             let value = json(&[id(call), ("input", Json::Raw(input))]);
             event("CUSTOM", &custom("tool-input", &value));
@@ -105,7 +105,7 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
         Frame::Error { code, message } => {
             event("RUN_ERROR", &[("message", Json::Text(message)), ("code", Json::Optional(code))]);
         }
-        // Questions are part of the run's end. The stream has no end frame.
+        // `RUN_FINISHED` contains the questions and the calls that stay open. The other frames have no event in AG-UI.
         Frame::ApprovalRequest { .. }
         | Frame::ApprovalResponse { .. }
         | Frame::ArgumentsError { again: true, .. }
