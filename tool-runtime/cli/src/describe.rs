@@ -2,7 +2,7 @@
 
 use tool_runtime::call::{ArgumentChange, JsonText, NamedArgument, Suspension};
 use tool_runtime::store::PendingCall;
-use tool_runtime::{ToolCatalog, ToolEffect};
+use tool_runtime::{ToolCatalog, ToolEffect, ToolPolicy};
 
 use crate::fold::{INDENT, Room, fields, folded};
 use crate::terminal;
@@ -46,13 +46,17 @@ impl<'a> ShownCall<'a> {
 }
 
 /// Returns the lines that a person reads before a decision. Sensitive arguments are masked unless `unmask` is `true`.
-pub(super) fn describe(catalog: &ToolCatalog, call: &PendingCall, unmask: bool) -> Vec<String> {
+pub(super) fn describe(
+    (catalog, policy): (&ToolCatalog, &ToolPolicy),
+    call: &PendingCall,
+    unmask: bool,
+) -> Vec<String> {
     let ShownCall { summary, changes, names, rule, arguments, .. } = ShownCall::of(call);
     let mut lines = Vec::new();
     // Marks that isolate text directions are removed. Terminals do not reorder text, and `safe` would escape the marks.
     let summary = summary.map(|text| terminal::safe(&text.replace(['\u{2068}', '\u{2069}'], "")));
     lines.extend(summary.iter().flat_map(|text| paragraph(text)));
-    lines.extend(paragraph(&sentence(catalog, call)));
+    lines.extend(paragraph(&sentence(catalog, policy, call)));
     if let Some(graph) = &call.graph {
         lines.extend(paragraph(&terminal::safe(&graph.path)));
     }
@@ -83,14 +87,14 @@ fn paragraph(text: &str) -> Vec<String> {
     folded(text, room).into_iter().map(|line| format!("{:INDENT$}{line}", "")).collect()
 }
 
-/// Returns the sentence that describes the call's effect.
-fn sentence(catalog: &ToolCatalog, call: &PendingCall) -> String {
+/// Returns the sentence that describes the call's effect, which the policy can raise.
+fn sentence(catalog: &ToolCatalog, policy: &ToolPolicy, call: &PendingCall) -> String {
     let tool = ShownCall::of(call).tool;
     let Some(spec) = catalog.get(tool) else {
         return format!("{}: this application no longer has the tool", terminal::safe(tool));
     };
     let text = terminal::safe(spec.description.lines().next().unwrap_or_default().trim());
-    let reach = match spec.effect {
+    let reach = match policy.effect_of(tool, spec.effect) {
         ToolEffect::ReadOnly => "It reads only.",
         ToolEffect::StateChange => "It changes data of this system.",
         ToolEffect::ExternalSideEffect => "It reaches outside this system, and its effect may be permanent.",

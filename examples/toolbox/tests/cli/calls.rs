@@ -156,7 +156,8 @@ fn a_call_that_needs_two_people_says_who_approved_and_waits_for_the_other() {
     rig.write(
         "p.toml",
         "allowed_tools = [\"tasks__delete_task\"]\nrequire_approval_for_tools = [\"tasks__delete_task\"]\n\
-         [approvals]\nrequired = 2\nprincipals = [\"grace\", \"heidi\", \"ivan\"]\n",
+         [approvals]\nrequired = 2\nprincipals = [\"grace\", \"heidi\", \"ivan\"]\n\
+         [tools.tasks__delete_task]\neffect = \"external_side_effect\"\n",
     );
     let run = |words: &[&str]| rig.run(&[&["--policy", "p.toml"], words].concat());
     let arguments = json!({ "task_id": TASK }).to_string();
@@ -175,6 +176,7 @@ fn a_call_that_needs_two_people_says_who_approved_and_waits_for_the_other() {
     let shown = run(&["approvals", "show", &id]).code(0).stdout;
     assert!(shown.contains("waits for 2 people: 1 of 2, by grace"), "{shown}");
     assert!(shown.contains("decided by grace or heidi or ivan of"), "{shown}");
+    assert!(shown.contains("It reaches outside this system"), "the policy raises the effect: {shown}");
     let row = run(&["--json", "approvals", "list"]).code(0).json();
     assert_eq!((&row[0]["required"], &row[0]["approved_by"]), (&json!(2), &json!(["grace"])));
     run(&["approvals", "approve", &id, "--as", "heidi"]).code(0);

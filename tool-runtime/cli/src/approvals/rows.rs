@@ -176,7 +176,7 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
         return Ok(Exit::Done);
     }
     terminal::line(&terminal::bold(&format!("{} {}", terminal::safe(call.tool.as_str()), call.call_id)));
-    describe(&catalog, call, unmask).iter().for_each(|line| terminal::line(line));
+    describe((&catalog, &policy), call, unmask).iter().for_each(|line| terminal::line(line));
     if let Some(digest) = call.record_digest {
         terminal::line(&format!("   (arguments, digest {digest})"));
     }

@@ -1,8 +1,8 @@
 //! Asks the person at the keyboard whether a waiting call may run.
 
-use tool_runtime::ToolCatalog;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::PendingCall;
+use tool_runtime::{ToolCatalog, ToolPolicy};
 
 use crate::chat::line::{Keyboard, Line};
 use crate::describe::describe;
@@ -17,12 +17,12 @@ const HELP: &str = "   y           let it run
 
 /// Asks until the person decides. Returns `None` if the person presses Ctrl-C or Ctrl-D.
 pub(super) async fn ask(
-    catalog: &ToolCatalog,
+    known: (&ToolCatalog, &ToolPolicy),
     call: &PendingCall,
     keyboard: &mut Keyboard,
 ) -> Option<ApprovalDecision> {
     let name = terminal::safe(call.tool.as_str());
-    describe(catalog, call, false).iter().for_each(|line| terminal::message(line));
+    describe(known, call, false).iter().for_each(|line| terminal::message(line));
     let question = format!("allow {name}? [y/N], e(dit), a(nswer), v(iew), ?: ");
     loop {
         let Line::Text(answer) = keyboard.line(&question).await else { return None };
@@ -44,7 +44,7 @@ pub(super) async fn ask(
                     return Some(ApprovalDecision::Respond(text));
                 }
             }
-            "v" | "view" => describe(catalog, call, true).iter().for_each(|line| terminal::message(line)),
+            "v" | "view" => describe(known, call, true).iter().for_each(|line| terminal::message(line)),
             _ => terminal::message(HELP),
         }
     }

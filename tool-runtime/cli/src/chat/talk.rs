@@ -211,7 +211,8 @@ impl<'c> Talk<'c> {
             Err(_) => return Ok(None),
         }
         self.described.add(&pending);
-        let decision = question::ask(self.gate.runner.catalog(), &pending, &mut self.keyboard).await;
+        let known = (self.gate.runner.catalog(), self.gate.runner.policy());
+        let decision = question::ask(known, &pending, &mut self.keyboard).await;
         let Some(decision) = decision else {
             self.paused = true;
             return Ok(None);
@@ -305,7 +306,7 @@ impl<'c> Talk<'c> {
                 (format!("another decider: {who}"), format!("decide it in another terminal: {command}"))
             };
             terminal::note(&format!("{name} waits for {waits_for}"));
-            describe(catalog, &pending, false).iter().for_each(|line| terminal::note(line));
+            describe((catalog, policy), &pending, false).iter().for_each(|line| terminal::note(line));
             self.described.add(&pending);
             terminal::note(&format!("   {command}"));
         }
