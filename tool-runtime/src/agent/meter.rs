@@ -114,10 +114,13 @@ impl Meter {
 /// Books a request whose future is dropped, because the provider bills it too.
 impl Drop for Meter {
     fn drop(&mut self) {
-        if let Some(sent) = self.sent.filter(|_| self.is_open.load(Ordering::Relaxed)) {
-            let mut usage = Usage::new(sent, self.shown.load(Ordering::Relaxed).div_ceil(BYTES));
-            usage.estimated = true;
-            self.book(Some(usage));
+        if self.is_open.load(Ordering::Relaxed) {
+            let estimated = |sent| {
+                let mut usage = Usage::new(sent, self.shown.load(Ordering::Relaxed).div_ceil(BYTES));
+                usage.estimated = true;
+                usage
+            };
+            self.book(self.sent.map(estimated));
         }
     }
 }

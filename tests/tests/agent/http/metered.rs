@@ -159,8 +159,8 @@ async fn without_a_budget_of_tokens_nothing_is_estimated() {
 }
 
 /// A conversation under a budget, whose model writes long text, and the events that it emits.
-fn conversation(format: Format, server: &Server) -> (Conversation, Arc<Mutex<Vec<Event>>>) {
-    let policy = ToolPolicy::from_toml("[budgets.run]\ntokens = 1_000_000").unwrap();
+fn conversation(format: Format, server: &Server, budget: &str) -> (Conversation, Arc<Mutex<Vec<Event>>>) {
+    let policy = ToolPolicy::from_toml(&format!("[budgets.run]\n{budget}")).unwrap();
     let runner = ToolRunner::builder(ToolCatalog::builder().build().unwrap(), policy).build().unwrap();
     let seen = Arc::<Mutex<Vec<Event>>>::default();
     let sink = Arc::clone(&seen);
@@ -176,7 +176,7 @@ async fn an_answer_that_breaks_off_is_estimated() {
         let cut = body.find("word word").unwrap() + 14_900;
         let end = cut + body[cut..].find('\n').unwrap() + if format == Format::Ollama { 1 } else { 2 };
         let server = Server::start([Reply::stream(&body[..end])]).unwrap();
-        let (mut conversation, seen) = conversation(format, &server);
+        let (mut conversation, seen) = conversation(format, &server, "tokens = 1_000_000");
         let ended = conversation.send("Write.").await;
         assert!(matches!(ended, TurnOutcome::Stopped { .. }), "{format}");
         let usage = conversation.run().summary().usage;
@@ -190,13 +190,14 @@ async fn an_answer_that_breaks_off_is_estimated() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_waited_for_is_estimated() {
-    for &format in Format::ALL {
+async fn an_answer_that_is_not_waited_for_is_booked() {
+    let budgets = ["tokens = 1_000_000", "turns = 1"];
+    for (&format, budget) in Format::ALL.iter().flat_map(|format| budgets.map(|budget| (format, budget))) {
         let body = Turn::text(&"word ".repeat(3000)).stream(format);
         let cut = body.find("word word").unwrap() + 14_900;
         let end = cut + body[cut..].find('\n').unwrap() + if format == Format::Ollama { 1 } else { 2 };
         let server = Server::start([Reply::stream(&body[..end]).and_hang()]).unwrap();
-        let (mut conversation, seen) = conversation(format, &server);
+        let (mut conversation, seen) = conversation(format, &server, budget);
         let run = conversation.run().clone();
         {
             let mut asks = std::pin::pin!(conversation.send("Write."));
@@ -212,6 +213,12 @@ async fn an_answer_that_is_not_waited_for_is_estimated() {
             }
         }
         let usage = run.summary().usage;
-        assert!(usage.estimated && usage.output_tokens >= 5000 && usage.input_tokens > 0, "{format} {usage:?}");
+        if budget.starts_with("tokens") {
+            assert!(usage.estimated && usage.output_tokens >= 5000 && usage.input_tokens > 0, "{format} {usage:?}");
+        } else {
+            assert_eq!(usage, Usage::default(), "{format}");
+            let ended = conversation.send("Again.").await;
+            assert!(matches!(ended, TurnOutcome::Stopped { reason: StopReason::Budget(_), .. }), "{format} {ended:?}");
+        }
     }
 }
