@@ -118,7 +118,7 @@ fn mistakes_say_what_to_write() {
         (&["pick", "tasks", "-k", "many"], "-k <TOOLS>"),
         (&["pick", "tasks", "-k", "129"], "128"),
         (&["pick", "tasks", "--tools", "missing.jsonl"], "missing.jsonl"),
-        (&["pick", "tasks", "--tools", "empty.jsonl"], "no tool definition"),
+        (&["pick", "tasks", "--tools", "empty.jsonl"], "no usable tool definition"),
         (&["pick", "tasks", "--tools", "array.json"], "one JSON object per line"),
         (&["pick", "--queries", "missing.jsonl"], "missing.jsonl"),
         (&["pick", "--queries", "queries.jsonl"], "line 2"),
