@@ -98,7 +98,7 @@ async fn what_is_wrong_with_a_database_is_said() {
     let shape = refused(&url, SqlOptions::new().table_prefix("chat_")).await;
     says(&shape, "store_misconfigured", &["tenant", "restore"]);
     let statement = refused(&url, SqlOptions::new().table_prefix("x; DROP TABLE documents; --")).await;
-    says(&statement, "store_misconfigured", &["plain identifier"]);
+    says(&statement, "store_misconfigured", &["prefix of the tables is invalid"]);
     assert_eq!(server.sql("SELECT count(*) FROM app.documents"), "0");
 }
 
