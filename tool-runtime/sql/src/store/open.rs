@@ -162,7 +162,7 @@ async fn reached(connect: &sqlx::postgres::PgConnectOptions, options: &SqlOption
     use crate::store::failure::is_transient;
 
     let address = crate::store::problem::Address::of(connect);
-    let end = Instant::now() + options.patience;
+    let (end, mut last) = (Instant::now() + options.patience, None);
     loop {
         let error = match tokio::time::timeout_at(end, connect.connect()).await {
             Ok(Ok(connection)) => {
@@ -171,11 +171,13 @@ async fn reached(connect: &sqlx::postgres::PgConnectOptions, options: &SqlOption
                 return Ok(());
             }
             Ok(Err(error)) => error,
-            Err(_) => sqlx::Error::PoolTimedOut,
+            // The error of an earlier attempt has the reason.
+            Err(_) => last.unwrap_or(sqlx::Error::PoolTimedOut),
         };
         if !is_transient(&error) || address.lacks_file(&error) || Instant::now() >= end {
             return Err(address.refused(error));
         }
+        last = Some(error);
         sleep(PAUSE).await;
     }
 }

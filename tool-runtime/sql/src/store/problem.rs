@@ -159,3 +159,63 @@ pub(super) fn address(error: &Error) -> StoreError {
         .to_owned(),
     )
 }
+
+#[cfg(all(test, feature = "postgres"))]
+mod tests {
+    use std::borrow::Cow;
+    use std::{error, fmt};
+
+    use sqlx::error::{DatabaseError, ErrorKind};
+
+    use super::*;
+
+    /// A refusal of a server with this code.
+    #[derive(Debug)]
+    struct Refusal(&'static str);
+
+    impl fmt::Display for Refusal {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl error::Error for Refusal {}
+
+    impl DatabaseError for Refusal {
+        fn message(&self) -> &str {
+            self.0
+        }
+
+        fn code(&self) -> Option<Cow<'_, str>> {
+            Some(self.0.into())
+        }
+
+        fn as_error(&self) -> &(dyn error::Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn as_error_mut(&mut self) -> &mut (dyn error::Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn into_error(self: Box<Self>) -> Box<dyn error::Error + Send + Sync + 'static> {
+            self
+        }
+
+        fn kind(&self) -> ErrorKind {
+            ErrorKind::Other
+        }
+    }
+
+    #[test]
+    fn a_server_that_refuses_is_told_apart_from_none() {
+        let address = Address::of(&"postgres://app@db.example/orders".parse().unwrap());
+        let refused = |error| address.refused(error).detail();
+        let full = refused(Error::Database(Box::new(Refusal("53300"))));
+        assert!(full.contains("no free connection") && full.contains("SqlOptions::connections"), "{full}");
+        let other = refused(Error::Database(Box::new(Refusal("57P03"))));
+        assert!(other.contains("refuses the connection with the SQLSTATE 57P03"), "{other}");
+        let silent = refused(Error::PoolTimedOut);
+        assert!(silent.contains("no PostgreSQL server answers"), "{silent}");
+    }
+}
