@@ -132,9 +132,9 @@ impl RunnerBuilder {
         self
     }
 
-    /// Sets the key of the digests that replace arguments in records. By default the key is created once and kept in
-    /// the store. A reader of the whole store can then test guesses of sensitive arguments against their digests; a
-    /// reader of the records alone cannot.
+    /// Sets the key of the digests of arguments in records, such as those that could not be read. By default the key is
+    /// created once and kept in the store. A reader of the whole store can then test guesses of sensitive arguments
+    /// against their digests; a reader of the records alone cannot.
     ///
     /// Give every process of a store the same key. After a change of the key, new digests start with its id and do not
     /// match earlier ones. Records stay verifiable.
@@ -144,8 +144,8 @@ impl RunnerBuilder {
     }
 
     /// Sets the clock for the times in records and for expiries, for tests and replays. The default is the system's
-    /// clock. If [`store`](Self::store) sets a store, that clock is corrected by the store's time when the two differ
-    /// by a second or more.
+    /// clock. If [`store`](Self::store) sets a store, its time corrects the default clock when the two differ by a
+    /// second or more. A clock that is set here is never corrected.
     ///
     /// Give the store the same clock ([`MemoryStore::with_clock`](crate::store::MemoryStore::with_clock)), because
     /// waiting calls expire by the store's time.

@@ -88,9 +88,9 @@ impl<'s> Retention<'s> {
         Self { dry_run, ..self }
     }
 
-    /// Sets whether [`purge`](Self::purge) also removes the results that effect keys keep (`once`). The keys stay, so
-    /// the effect does not happen again. A later call with the key does not run, and its message states that the result
-    /// was deleted.
+    /// Sets whether [`purge`](Self::purge) also removes the results that are stored under effect keys (the key `once`
+    /// of `#[tool]`). The keys stay, so the effect does not happen again. A later call with the key does not run, and
+    /// its message states that the result was deleted.
     pub fn results(self, results: bool) -> Self {
         Self { results, ..self }
     }

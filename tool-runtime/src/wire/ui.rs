@@ -60,7 +60,7 @@ use steps::Steps;
 /// let mut encoder = UiEncoder::new(Protocol::UiMessageStream);
 /// let mut body = encoder.push(&UiEvent::MessageStart { id: "msg_1".to_owned() });
 /// body.extend(encoder.push(&UiEvent::TextDelta { text: "Hi".to_owned() }));
-/// // The sink of a run passes on the events of the runner and the loop.
+/// // In an application, the sink of a run passes on its events; this one is made by hand.
 /// body.extend(encoder.push_event(&Event::data("weather", None, serde_json::value::to_raw_value(&21)?)));
 /// body.extend(encoder.finish());
 /// assert!(body.ends_with(b"data: [DONE]\n\n"));

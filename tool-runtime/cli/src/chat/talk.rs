@@ -27,7 +27,7 @@ use crate::session::{Cli, Gate};
 use crate::terminal;
 use crate::text::{option, word};
 
-/// A conversation with its gate, its place and its keyboard.
+/// A conversation with its gate, the place where it is saved, and its keyboard.
 pub(crate) struct Talk<'c> {
     pub(super) cli: &'c Cli<'c>,
     pub(super) gate: Gate,
@@ -157,7 +157,7 @@ impl<'c> Talk<'c> {
     }
 
     /// Saves the conversation. A failure is reported and does not end the session, because the turn has already
-    /// happened. Returns `Err` only if another process has taken over the run of the store.
+    /// happened. Returns `Err` only if another process has taken over the conversation's run in the store.
     async fn save(&mut self) -> Result<(), Failure> {
         match self.autosave.save(&self.conversation, self.state, None).await {
             Err(failure) if failure.code == StoreError::Fenced.code() => Err(lost(self.autosave.id())),
@@ -342,7 +342,8 @@ impl<'c> Talk<'c> {
         ended.max_by_key(|outcome| Exit::of(*outcome))
     }
 
-    /// Returns the exit of a decision of `approvals`, by the decided call and the turns after it.
+    /// Returns the exit code of `approvals` after a decision: that of the decided call or of the turns after it,
+    /// whichever is more severe.
     pub(crate) fn exit_of_decision(&self, decided: impl Fn(Outcome) -> Exit) -> Exit {
         self.gravest_call().map_or(Exit::Done, decided).max(self.exit())
     }
