@@ -87,7 +87,8 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     known
         .iter()
         .map(|candidate| (distance(word, candidate), *candidate))
-        // Short names are close to every word. If all letters differ, as in `p` for `a`, the candidate is no typo.
+        // Short names are similar to every word. If a candidate differs in every letter, such as `a` and `p`, it is not
+        // proposed.
         .filter(|(distance, candidate)| *distance <= candidate.len().div_ceil(3) && *distance < candidate.len())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)

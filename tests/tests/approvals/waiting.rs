@@ -191,7 +191,7 @@ async fn what_does_not_fit_leaves_the_call_waiting() {
     }
     // It can be closed under any policy, and approved by a run that fits.
     let abandoned = misfits[0].1.abandon("client").await.expect("it waits");
-    // The client may have executed the call, even if nobody reads its result.
+    // The client may have executed the call. Its result is not read.
     assert_eq!((abandoned.outcome(), abandoned.executed()), (Outcome::Cancelled, true), "{}", abandoned.to_model());
     let run = first.run(narrow());
     assert_eq!(

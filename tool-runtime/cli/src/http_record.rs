@@ -13,14 +13,14 @@ pub(super) struct HttpRecord<'a> {
     pub(super) status: Option<u16>,
     /// The body, without chunked framing.
     pub(super) body: Cow<'a, [u8]>,
-    /// Whether the body has the length that its framing declares; `true` if there is no framing.
+    /// Whether the body has the length that its framing declares; `true` for a body without framing.
     pub(super) complete: bool,
 }
 
 /// The reason why a recorded response cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HttpRecordError {
-    /// There is no status line, or the headers cannot be parsed.
+    /// The status line is missing, or the headers cannot be parsed.
     Head,
     /// The body is compressed.
     Encoding,

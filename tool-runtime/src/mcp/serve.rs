@@ -33,9 +33,9 @@
 //! receives the part of a result that everyone may see (`redact`); fields that only the application's own model may see
 //! (`model`) are omitted. The principal of a request comes from the [`Authenticator`], never from the client. A call
 //! that needs an approval becomes a task (SEP-2663) if its client supports tasks. For any other client the server holds
-//! the request open for the policy's `[mcp] hold` (by default not at all). If necessary, it holds the request longer:
-//! up to half a minute while a posted decision is carried out, up to ten minutes while the client is asked to decide,
-//! and until the end of a call that runs. If the call is still suspended then, the server answers `approval_required`.
+//! the request open for the policy's `[mcp] hold` (by default not at all). It holds the request longer in three cases:
+//! for up to half a minute while it carries out a posted decision, for up to ten minutes while the client has a
+//! question, and until the end of a call that runs. If the call is still suspended then, the server answers `approval_required`.
 //! If the client repeats the call, it gets the outcome. An operator decides on the call. The client may decide only if
 //! both [`McpServerBuilder::ask_clients`] and the policy's `own_calls` allow it.
 //!

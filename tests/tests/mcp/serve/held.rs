@@ -289,7 +289,7 @@ async fn a_request_is_held_with_progress_and_not_for_ever() {
     assert_eq!(sent("patience"), 0);
 }
 
-/// Somebody decides at the last moment, and the store is slow.
+/// A decision arrives at the last moment, and the store is slow.
 #[tokio::test(start_paused = true)]
 async fn a_late_decision_has_time_to_be_carried_out() {
     let (behind, is_slow) = (Arc::<MemoryStore>::default(), Arc::new(AtomicBool::new(false)));

@@ -108,6 +108,8 @@ async fn a_server_that_stays_down_fails_its_calls_before_they_begin() {
     for _ in 0..2 {
         let result = call(&run, "mcp__s__echo", r#"{"text":"x"}"#).await;
         assert_eq!((result.outcome(), result.executed()), (Outcome::ConnectionFailed, false));
+        // The tool uses no account, so the message does not name one.
+        assert!(result.to_model().contains("The server of this tool does not answer"), "{}", result.to_model());
     }
     assert!(servers.notes()["s"].starts_with("down: "));
 }

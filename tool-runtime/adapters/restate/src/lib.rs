@@ -88,7 +88,7 @@ pub struct Journal<'ctx> {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Finished {
-    /// `answered`, or the code of the reason why there is no answer, as in [`TurnOutcome::code`].
+    /// The code of the outcome ([`TurnOutcome::code`]): `answered`, or the reason for a missing answer.
     pub code: String,
     /// The answer. Without one, the text of [`TurnOutcome::Stopped`], such as an incomplete text of the model; it can
     /// be empty.

@@ -94,7 +94,7 @@ fn of_call(call: &PendingCall) -> RecordFilter {
     RecordFilter::call(Arc::clone(&call.run_id), call.call_id.clone())
 }
 
-/// Returns the position of a call's last record before the decision; 0 if there is no record.
+/// Returns the position of a call's last record before the decision; 0 for a call without a record.
 pub(super) async fn last_record(store: &dyn Store, call: &PendingCall) -> Result<u64, Failure> {
     Ok(store.records(&of_call(call)).await?.last().map_or(0, |record| record.position))
 }

@@ -97,7 +97,7 @@ impl SqlStore {
     /// ```
     ///
     /// # Errors
-    /// The same as those of [`postgres`](Self::postgres), except that there is no URL.
+    /// The same as those of [`postgres`](Self::postgres), except those of the URL.
     ///
     /// # Panics
     /// Panics outside a tokio runtime.

@@ -43,7 +43,7 @@ struct State {
 }
 
 impl State {
-    /// Removes a write that was not executed. If its handle was dropped, nobody else learns of the loss.
+    /// Removes a write that was not executed. If its handle was dropped, [`Queue::drained`] reports the loss.
     fn drop_job(&mut self, job: &Job) {
         self.open.remove(&job.number);
         if job.sender.is_closed() {

@@ -202,7 +202,7 @@ impl LeasedRun {
     ///
     /// A post that the conversation refuses, such as a decision on a replaced question, is dropped; each of its
     /// decisions has a record. Approved calls run in this process. To let the model continue, call
-    /// [`receive`](Self::receive), with an empty [`Input`] if there is no request.
+    /// [`receive`](Self::receive), with an empty [`Input`] if the user has sent nothing.
     ///
     /// # Errors
     /// Another process has the run ([`StoreError::Fenced`]), or the store failed. The posts that were not applied are

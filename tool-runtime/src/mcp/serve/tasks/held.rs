@@ -52,7 +52,7 @@ const BEAT: Duration = Duration::from_secs(5);
 /// The additional time for which a request is held while a posted decision is carried out.
 const CARRIED: Duration = Duration::from_secs(30);
 
-/// How long a request is held at least while its client is asked whether the call may run.
+/// The least time for which a request is held while its client has a question about the call.
 const DECIDES: Duration = Duration::from_secs(10 * 60);
 
 /// The age of a request from which the server assumes that its client may have stopped waiting. Applies to MCP

@@ -27,7 +27,7 @@ use crate::store::{PendingCall, StoreError};
 /// How long a task can be queried after its call has ended.
 const KEPT: Duration = Duration::from_secs(10 * 60);
 
-/// How many times a client is asked the same question again because its decision was refused.
+/// The number of times that a client gets a question again after its decision was refused.
 pub(super) const MOST_REFUSED: usize = 3;
 
 /// The tasks of one run.
